@@ -49,18 +49,19 @@ REFUSED = {
 
 OWN = {
     "__init__.py",  # a name of the package, from a table
-    "attention/backends/machine/load.py",  # text of our own generator
+    "attention/backends/generated.py",  # text of our own generator
     "attention/backends/reference/namespace.py",  # a library by its name
-    "attention/backends/triton/load.py",  # text of our own generator, a library by its name
+    "attention/backends/triton/step.py",  # a library by its name
     "attention/planner/policy.py",  # arithmetic over known names, checked node by node
     "validation/triton/scalar.py",  # text of the oracle itself
     "bench/peers/__init__.py",  # a module of ours by its name
     "bench/peers/triton_interpreter.py",  # what a process of ours answers
     "bench/peers/triton_worker.py",  # what its parent process asks
-    "cli/commands.py",  # a command by its name
+    "collectives/algorithms/__init__.py",  # modules of the package, and what stands beside them
+    "cli/group.py",  # a command by its name
     "cli/main.py",  # an empty text
     "interop/kernbench/names.py",  # a table of ours
-    "models/library.py",  # a library by its name
+    "models/model.py",  # a library by its name
     "native/__init__.py",  # the compiled module
 }
 """Files that run code of the package itself, or of a library that is installed."""

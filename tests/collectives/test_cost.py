@@ -8,7 +8,7 @@ from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import zero_load_ps
 
 MACHINE = build_machine(parse_machine("ahbm-small", ["sip.count=2"]))
 HERE, THERE = PeCoord(0, 0, 0), PeCoord(1, 0, 0)

@@ -15,8 +15,7 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.programs.probe.run import run_probe
 
 HERE = "tests.device.user_memory"

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.device.test_command_path import times_of
+from tests.device.test_command_delivery import times_of
 from tilewright.device.build import build_device
 from tilewright.device.dma import Access
 from tilewright.device.least_time import (
@@ -20,7 +20,7 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.units import flit_ps
 
 PE = PeCoord(0, 0, 0)

@@ -12,8 +12,7 @@ from tilewright.engine import Arbitration, EngineKind, EngineSpec, TaskGraph, bu
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.node import LinkKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 
 HERE = "tests.device.user_memory"
 

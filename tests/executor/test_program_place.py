@@ -8,7 +8,7 @@ import pytest
 from tilewright import language as tl
 from tilewright.errors import KernelError
 from tilewright.machine import PeCoord, build_machine, parse_machine
-from tilewright.machine.grid import HARDWARE_AXES
+from tilewright.machine.coords import HARDWARE_AXES
 from tilewright.runtime.workspace import Workspace
 
 

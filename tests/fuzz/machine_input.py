@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.fuzz.command import run_command
 from tests.fuzz.generator import Random
 from tests.fuzz.mutation import mutated_bytes, mutated_yaml
-from tilewright.machine.file_text import machine_file_text
+from tilewright.machine.file.write import machine_file_text
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.presets import list_presets, preset_text
 

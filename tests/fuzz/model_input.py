@@ -18,7 +18,7 @@ from tests.fuzz.mutation import NUMBERS, mutated_bytes, mutated_json
 from tests.models.gguf_making import TOKENS, tiny_metadata, tiny_tensors, write_gguf
 from tilewright.errors import ModelFileError
 from tilewright.models.gguf.file import open_gguf
-from tilewright.models.safetensors.header import read_header
+from tilewright.models.safetensors.file import read_header
 from tilewright.models.weight_file import open_weight_file
 
 __all__ = ("run_gguf", "run_safetensors", "write_tiny_gguf")

@@ -11,7 +11,7 @@ from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
-from tilewright.runtime.launch.options import LaunchOptions
+from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.message import (
     KernelLaunchMsg,
     MemoryReadMsg,

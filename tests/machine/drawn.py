@@ -7,9 +7,9 @@ from annotated_types import Ge, Le
 from hypothesis import strategies as st
 from pydantic.fields import FieldInfo
 
-from tilewright.machine.schema import child_types
+from tilewright.machine.file.schema import child_types
 from tilewright.machine.spec import MachineSpec
-from tilewright.machine.spec.quantity import Spec
+from tilewright.machine.spec.field import Spec
 
 BASES = (
     ("ahbm-small",),

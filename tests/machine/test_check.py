@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,8 +14,14 @@ from tilewright.engine import (
     TaskGraph,
     build_engine,
 )
-from tilewright.machine.build import build_machine
-from tilewright.machine.check import credit_round_trip_ps, needed_buffer_bytes, warnings_of
+from tilewright.errors import SpecError
+from tilewright.machine.build import build_machine, machine_hash
+from tilewright.machine.check import (
+    check_machine_file,
+    credit_round_trip_ps,
+    needed_buffer_bytes,
+    warnings_of,
+)
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import Link, LinkKind
 from tilewright.machine.parse import parse_machine
@@ -187,3 +195,33 @@ def test_what_a_warning_says_is_needed_gives_the_full_rate_and_less_does_not(
     for value, is_warned in ((needed, False), (least, True)):
         warnings = warnings_of(build_machine(parse_machine("ahbm-small", [f"{field}={value}"])))
         assert [warning.startswith(f"{field}: ") for warning in warnings] == [True] * is_warned
+
+
+def test_the_verdict_names_the_machine_its_hash_and_its_source() -> None:
+    record = check_machine_file("ahbm-small", ["pe.gemm.rows=8"])
+    assert (record.source, record.overrides) == ("ahbm-small", ("pe.gemm.rows=8",))
+    assert (record.machine, record.num_pes) == ("ahbm-small", 16)
+    assert record.machine_hash == machine_hash(parse_machine("ahbm-small", ["pe.gemm.rows=8"]))
+    assert record.machine_hash != check_machine_file("ahbm-small").machine_hash
+
+
+def test_warnings_of_the_file_and_of_the_machine_are_both_told(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text("extends: ahbm-small\nfabric: {links: 2}\ncube: {noc: {buffer_bytes: 1 KiB}}\n")
+    warnings = check_machine_file(file).warnings
+    assert warnings[0] == f"{file} line 2: fabric.links: has no effect, since there is one SIP"
+    assert any("cube.noc.buffer_bytes" in warning for warning in warnings[1:])
+
+
+def test_what_the_builder_refuses_is_shown_with_the_line_of_its_field(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text("sip: {count: 4}\nfabric:\n  kind: torus\n  columns: 2\n  links: 1\n")
+    with pytest.raises(SpecError, match=r"m\.yaml line 5: fabric\.links: found 1 links"):
+        check_machine_file(file)
+
+
+def test_what_the_builder_refuses_of_a_default_is_shown_with_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text("address: {offset_bits: 29}\ncube: {hbm: {capacity_bytes: 256 MiB}}\n")
+    with pytest.raises(SpecError, match=r"m\.yaml: pe\.tcm\.capacity_bytes: found 16777216"):
+        check_machine_file(file)

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tilewright.errors import SpecError
+from tilewright.machine.file.schema import is_path
 from tilewright.machine.parse import parse_machine, parse_machine_text
 from tilewright.machine.presets import list_presets, preset_text
-from tilewright.machine.schema import is_path
 from tilewright.machine.spec import MachineSpec
 
 

@@ -8,7 +8,7 @@ from tilewright.errors import SpecError
 from tilewright.machine.impl import BlockFamily, family_of, resolve_impl
 from tilewright.machine.parse import parse_machine_text
 from tilewright.machine.spec import BlockSpec, MachineSpec
-from tilewright.machine.spec.walk import walk_sections
+from tilewright.machine.spec.field import walk_sections
 
 MODULE = """
 class Router:

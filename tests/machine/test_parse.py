@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import SpecError
-from tilewright.machine.explain import MachineFileError
+from tilewright.machine.file.explain import MachineFileError
 from tilewright.machine.parse import parse_machine, parse_machine_text
 from tilewright.machine.spec import DotArraySpec, MachineSpec, MeshSpec, RingSpec, SystolicSpec
 

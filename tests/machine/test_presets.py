@@ -5,8 +5,12 @@ import re
 import pytest
 
 from tilewright.machine.build import build_machine
-from tilewright.machine.file_check import check_machine_file
-from tilewright.machine.parse import DEFAULT_PRESET, parse_machine, parse_machine_text
+from tilewright.machine.check import check_machine_file
+from tilewright.machine.parse import (
+    DEFAULT_PRESET,
+    parse_machine,
+    parse_machine_text,
+)
 from tilewright.machine.presets import list_presets, preset_text
 from tilewright.machine.spec import CrossbarSpec, MachineSpec, MeshSpec
 

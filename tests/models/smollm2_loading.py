@@ -7,8 +7,8 @@ import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.errors import ModelError
+from tilewright.models.find import load_smollm2, smollm2_path
 from tilewright.models.model import LanguageModel
-from tilewright.models.smollm2 import load_smollm2, smollm2_path
 
 __all__ = ("smollm2_on_one_thread",)
 

@@ -69,11 +69,3 @@ def test_a_shape_is_found_whatever_the_case_of_its_letters() -> None:
 def test_an_unknown_shape_is_refused_with_those_there_are() -> None:
     with pytest.raises(ModelError, match=r"shape 'gpt-5': found no such shape.*smollm2-135m"):
         find_shape("gpt-5")
-
-
-@pytest.mark.parametrize(
-    ("name", "numbers"),
-    [("llama-3-8b", 2048), ("smollm2-135m", 384), ("deepseek-v3", 576), ("glm-4.7-flash", 576)],
-)
-def test_a_token_keeps_so_many_numbers_a_layer(name: str, numbers: int) -> None:
-    assert SHAPES[name].kv_width == numbers

@@ -1,22 +1,24 @@
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
+import array_api_compat.numpy as xp
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.models.peer import peer_config, transformers
 from tests.models.tiny import gqa_shape, mla_shape, peer_logits, peer_model, weights_of_peer
 from tilewright.errors import ModelError
 from tilewright.models.catalogue import SHAPES as CATALOGUE
 from tilewright.models.dense import DenseAttention
-from tilewright.models.forward import logits_of, run_layers
+from tilewright.models.forward import choose_experts, choose_token, logits_of, run_layers
 from tilewright.models.model import LanguageModel
-from tilewright.models.namespace import map_arrays
 from tilewright.models.rope import Llama3Scaling, RopeSpec, YarnScaling
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape
-from tilewright.models.weights import GqaAttention, ModelWeights
+from tilewright.models.weights import GqaAttention, ModelWeights, map_arrays
 
 TOKENS = [int(token) for token in np.random.default_rng(5).integers(0, 100, 60)]
 YARN = YarnScaling(factor=8.0, original_context=32, mscale=1.0, mscale_all=1.0)
@@ -266,3 +268,99 @@ def named_for_peer(weights: ModelWeights, shape: GqaShape) -> dict[str, Any]:
 def test_smollm2_has_the_shape_of_the_catalogue(smollm2: LanguageModel) -> None:
     from_file = replace(smollm2.shape, name="smollm2-135m", norm_eps=1e-5)
     assert from_file == CATALOGUE["smollm2-135m"]
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sampled_from(GateKind),
+    st.booleans(),
+    st.data(),
+    st.integers(0, 2**32 - 1),
+)
+def test_chosen_experts_are_the_best_of_the_best_groups(
+    groups: int, group_size: int, gate: GateKind, normalized: bool, data: st.DataObject, seed: int
+) -> None:
+    active_groups = data.draw(st.integers(1, groups))
+    active = data.draw(st.integers(1, active_groups * group_size))
+    experts = ExpertShape(
+        experts=groups * group_size,
+        active=active,
+        width=1,
+        gate=gate,
+        groups=groups,
+        active_groups=active_groups,
+        normalized=normalized,
+        scaling=1.5,
+    )
+    rng = np.random.default_rng(seed)
+    logits = rng.standard_normal((3, experts.experts)).astype(np.float32)
+    bias = rng.standard_normal(experts.experts).astype(np.float32)
+    given_bias = bias if gate is GateKind.SIGMOID else None
+    chosen, weights = choose_experts(xp, logits, given_bias, experts)
+    for token in range(3):
+        if gate is GateKind.SIGMOID:
+            scores = 1 / (1 + np.exp(-logits[token]))
+            choice = scores + bias
+        else:
+            scores = np.exp(logits[token]) / np.exp(logits[token]).sum()
+            choice = scores
+        counted = 2 if gate is GateKind.SIGMOID else 1
+        grouped = np.sort(choice.reshape(groups, group_size), axis=-1)[:, ::-1][:, :counted]
+        best_groups = np.argsort(-grouped.sum(axis=-1), kind="stable")[:active_groups]
+        allowed = [e for e in range(experts.experts) if e // group_size in best_groups]
+        expected = sorted(allowed, key=lambda e: -choice[e])[:active]
+        assert chosen[token].tolist() == expected
+        share = scores[expected] / (scores[expected].sum() if normalized else 1.0)
+        assert weights[token] == pytest.approx(1.5 * share, rel=1e-4)
+
+
+def test_the_likeliest_token_is_chosen_and_the_lowest_of_equals() -> None:
+    assert choose_token([0.5, 3.0, 3.0, -1.0]) == 1
+
+
+@given(st.lists(st.floats(-30, 30), min_size=2, max_size=20), st.integers(0, 2**32 - 1))
+def test_equal_seeds_draw_equal_tokens(logits: list[float], seed: int) -> None:
+    first, second = (
+        choose_token(logits, temperature=0.8, rng=np.random.default_rng(seed)) for _ in range(2)
+    )
+    assert first == second
+    assert 0 <= first < len(logits)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_tokens_are_drawn_as_often_as_softmax_says(temperature: float) -> None:
+    logits = np.array([0.0, 1.0, 2.0, -1e30])
+    rng = np.random.default_rng(7)
+    drawn = [choose_token(logits, temperature=temperature, rng=rng) for _ in range(4000)]
+    expected = np.exp(logits / temperature) / np.exp(logits / temperature).sum()
+    assert np.bincount(drawn, minlength=4) / 4000 == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize("logits", [[np.nan, 1.0], [np.inf, 0.0], [[1.0, 2.0]]])
+def test_logits_that_say_nothing_are_refused(logits: list[float]) -> None:
+    with pytest.raises(ModelError, match="logits: found"):
+        choose_token(logits)
+
+
+@pytest.mark.parametrize("temperature", [-0.1, np.inf, np.nan])
+def test_a_temperature_that_is_none_is_refused(temperature: float) -> None:
+    with pytest.raises(ModelError, match="temperature: found"):
+        choose_token([1.0], temperature=temperature, rng=np.random.default_rng(0))
+
+
+def test_drawing_without_a_generator_is_refused() -> None:
+    with pytest.raises(ModelError, match="a generator to draw from"):
+        choose_token([1.0], temperature=1.0)
+
+
+class Lowest:
+    """A generator that draws the lowest number there is."""
+
+    def random(self) -> float:
+        return 0.0
+
+
+def test_a_token_of_no_probability_is_never_drawn() -> None:
+    rng = cast(np.random.Generator, Lowest())
+    assert choose_token([-1e30, 0.0, 0.0], temperature=1.0, rng=rng) == 1

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from tests.models.peer import transformers
 from tilewright.errors import ModelError
+from tilewright.models.build import split_pairs
+from tilewright.models.forward import rotate
 from tilewright.models.rope import (
     DivisorScaling,
     Llama3Scaling,
     RopeSpec,
     YarnScaling,
-    rotate,
-    split_pairs,
 )
 
 Floats = npt.NDArray[np.float64]

@@ -1,18 +1,19 @@
 """Small random models, and the same weights in another implementation."""
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from tests.models.peer import peer_config, transformers
-from tilewright.models.build import build_weights
+from tilewright.models.build import Tensors, build_weights
 from tilewright.models.rope import RopeSpec
 from tilewright.models.safetensors.model import GQA_NAMES, MLA_NAMES
 from tilewright.models.shape import GqaShape, MlaShape
-from tilewright.models.tensors import Tensors
+from tilewright.models.weight_file import StoredTensor, TensorFile, WeightFile
 from tilewright.models.weights import ModelWeights
 
 __all__ = ("NamedTensors", "gqa_shape", "mla_shape", "peer_logits", "peer_model", "weights_of_peer")
@@ -75,20 +76,21 @@ def peer_logits(model: Any, tokens: list[int]) -> Floats:
     return found
 
 
-class NamedTensors:
-    """Tensors in memory, as a file would give them."""
+class NamedTensors(TensorFile):
+    """Tensors in memory, as a file would give them; their kind is the array itself."""
 
-    def __init__(self, tensors: Mapping[str, Floats]) -> None:
-        self.where = "memory"
-        self._tensors = tensors
+    said_by = "as the test says"
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._tensors)
+    @classmethod
+    def of(cls, arrays: Mapping[str, Floats]) -> Self:
+        nowhere = WeightFile(Path("memory"), 0, ())
+        stored = {name: StoredTensor(nowhere, a, a.shape, 0, 0) for name, a in arrays.items()}
+        return cls(Path("memory"), stored)
 
-    def read(self, name: str, shape: tuple[int, ...]) -> Floats:
-        assert self._tensors[name].shape == shape
-        return self._tensors[name]
+    def values_of(self, where: str, name: str) -> Floats:
+        del where
+        found: Floats = self.tensors[name].kind
+        return found
 
 
 def weights_of_peer(shape: GqaShape | MlaShape, model: Any) -> ModelWeights:
@@ -97,7 +99,7 @@ def weights_of_peer(shape: GqaShape | MlaShape, model: Any) -> ModelWeights:
     tensors = _experts_apart(tensors)
     names = MLA_NAMES if isinstance(shape, MlaShape) else GQA_NAMES
     return build_weights(
-        shape, Tensors(NamedTensors(tensors), names), pairs=isinstance(shape, MlaShape)
+        shape, Tensors(NamedTensors.of(tensors), names), pairs=isinstance(shape, MlaShape)
     )
 
 

@@ -10,12 +10,12 @@ from unittest import mock
 import numpy as np
 from hypothesis import strategies as st
 
+from tilewright.executor.layout import elements_of_bytes
 from tilewright.language.dtype import DTYPES, DType, int4
-from tilewright.language.packing import elements_of_bytes
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory import Allocator, ByteStore, MappingPlan, PageTable, VirtualSpace
-from tilewright.runtime.placement import blocks as placement_blocks
+from tilewright.runtime.placement import divide
 from tilewright.runtime.placement.pages import (
     MemoryPart,
     Pool,
@@ -25,7 +25,7 @@ from tilewright.runtime.placement.pages import (
 )
 from tilewright.runtime.placement.placement import Placement, Targets, place
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, LayoutWord, Split
-from tilewright.runtime.tensor.device import DeviceStorage
+from tilewright.runtime.tensor.storage import DeviceStorage
 from tilewright.runtime.tensor.tensor import Tensor, device_tensor, host_tensor
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -152,8 +152,8 @@ def placements(draw: st.DrawFn, max_size: int = 9) -> Placement:
     dtype = draw(st.sampled_from((*DTYPES, int4, int4, int4)))  # the only one that shares bytes
     policy = draw(policies(len(shape), page_bytes))
     # large tensors are patterns that repeat: here small ones are, too
-    most = draw(st.sampled_from((0, placement_blocks.MAX_EXPLICIT)))
-    with mock.patch.object(placement_blocks, "MAX_EXPLICIT", most):
+    most = draw(st.sampled_from((0, divide.MAX_EXPLICIT)))
+    with mock.patch.object(divide, "MAX_EXPLICIT", most):
         return place("t", shape, dtype, policy, TARGETS, page_bytes)
 
 

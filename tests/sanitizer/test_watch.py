@@ -16,7 +16,7 @@ from tilewright.executor.neighbour import Neighbours
 from tilewright.host import RuntimeContext
 from tilewright.memory.sanitizer.finding import FindingKind
 from tilewright.programs import PROGRAMS
-from tilewright.runtime.launch.options import LaunchOptions
+from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.message import KernelLaunchMsg
 
 

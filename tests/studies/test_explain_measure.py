@@ -9,7 +9,7 @@ from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.analysis.phases import half_width_ps
 from tilewright.errors import BenchError
 from tilewright.machine import build_machine, parse_machine
-from tilewright.machine.refresh_phase import phase_shift_ps
+from tilewright.machine.build import phase_shift_ps
 from tilewright.records import RunRecord
 from tilewright.report.explain.run import explain_run
 from tilewright.studies.explain_measure import GainMeter, measure_advice, request_of_record
@@ -37,7 +37,7 @@ def run(torch):
 
 
 def recorded(request: RunRequest, **watch: bool | int) -> RunRecord:
-    return run_program(request, RunWatch(**watch), {})  # type: ignore[arg-type]
+    return run_program(request, RunWatch(**watch))  # type: ignore[arg-type]
 
 
 def on_quiet_machine(request: RunRequest) -> RunRequest:

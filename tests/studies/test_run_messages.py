@@ -6,7 +6,7 @@ import pytest
 
 from tests.report.perfetto.read_trace import ReadSlice, read_trace
 from tests.studies.run_programs import MACHINE, run_file, written
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.report.perfetto.recorder import MESSAGES
 from tilewright.studies.run.command import RunWatch
 

@@ -12,7 +12,7 @@ from tests.programs.small import SMALL
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import SpecError
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.machine.file_check import check_machine_file
+from tilewright.machine.check import check_machine_file
 from tilewright.programs import PROGRAMS
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import MachineCheckRecord, RunRecord
@@ -32,7 +32,7 @@ def run_ready(name: str, machine: Machine, **sizes: Any) -> RunRecord:
     request = RunRequest(
         source, parameters, machine, "drawn", engine=kind, free=frozenset(parameters)
     )
-    return run_program(request, RunWatch(is_once=True), {})
+    return run_program(request, RunWatch(is_once=True))
 
 
 def verdict_on(preset: str, changes: tuple[str, ...]) -> MachineCheckRecord | SpecError:

@@ -13,7 +13,7 @@ from textwrap import fill
 import pytest
 from rich.console import Console
 
-from tilewright.cli.demo import view
+from tilewright.cli.command.demo import view
 from tilewright.engine import native_built
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine

@@ -137,7 +137,7 @@ def test_no_all_reduce_is_faster_than_what_its_wires_can_carry(
     plans = [table_plan(algorithm, Operation.ALL_REDUCE, network.num_nodes)]
     found_ps = run_plans(KIND, network, wiring, plans, num_bytes)
     unit_ps = Fraction(num_bytes * 10**6, wiring.bytes_per_us)
-    assert found_ps >= collective_bound.over_all_wires(network) * unit_ps
+    assert found_ps >= collective_bound.over_all_links(network.graph) * unit_ps
 
 
 # -- what the oracles stand on ---------------------------------------------------------------------

@@ -27,7 +27,7 @@ from tilewright.device.dma import Access, Channel, window_packets
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 
 NUM_USAGES = 2  # before the first launch, after the last one
 MAX_ROWS = 2_000_000  # of one owner: what came before is not looked at

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 from tilewright.device.build import Device
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 
 LOOKS_PER_DRAIN = 64
 

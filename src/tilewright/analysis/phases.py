@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from math import gcd, sqrt
 
 from tilewright.errors import UsageError
-from tilewright.machine.refresh_phase import refresh_of
+from tilewright.machine.build import refresh_of
 from tilewright.machine.spec import MachineSpec
 from tilewright.records.phases import NARROW_FRACTION, PhaseReason, PhaseSpread
 

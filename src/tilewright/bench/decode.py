@@ -17,7 +17,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import CodegenError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import installed_versions
-from tilewright.records.decode_bench import (
+from tilewright.records.bench import (
     AblationRow,
     DecodeBenchRecord,
     DecodeWorkload,

@@ -10,15 +10,13 @@ the HBM, where a block comes from at the beginning and goes to at the end.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tilewright.device.hbm import first_access_ps
 from tilewright.device.ipcq import RingSpec
 from tilewright.device.least_time import way_ps
+from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route import Route
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Route, Traffic, zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.units import PS_PER_S, PS_PER_US, num_flits
 

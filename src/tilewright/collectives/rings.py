@@ -16,12 +16,11 @@ from tilewright.errors import CollectiveError, OutOfMemoryError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch.send import tell_rings
-from tilewright.runtime.pending import Pending
+from tilewright.runtime.launch.launch import Pending
+from tilewright.runtime.launch.send import RingSpace, Space, tell_rings
 from tilewright.runtime.request import Request
-from tilewright.runtime.ring_space import RingSpace, Space
 
 Edge = tuple[int, int]  # a rank and a peer that it sends to
 

@@ -17,7 +17,7 @@ from tilewright.engine import Engine
 from tilewright.errors import DeviceError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 
 
 class Access(Enum):

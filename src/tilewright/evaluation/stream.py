@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.models.forward import AttentionStep
-from tilewright.models.namespace import Array
-from tilewright.serving.sequence import KeptAttention
+from tilewright.models.weights import Array
+from tilewright.serving.decode import KeptAttention
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.models import ModelWeights, Prompt
-from tilewright.models.prompt import StepWrapper
+from tilewright.models.dense import StepWrapper
 from tilewright.serving.decode import FlowDecoder
 
 Doubles = npt.NDArray[np.float64]

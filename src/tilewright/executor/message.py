@@ -13,7 +13,7 @@ from tilewright.executor.program import Program
 from tilewright.language.block_type import BlockType
 from tilewright.language.source import line_text, source_line
 from tilewright.language.value import Block
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 
 
 def _post(program: Program) -> Post:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import KernelError
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 
 Place = tuple[PeCoord, str]
 """A PE and one of its directions."""

@@ -15,7 +15,7 @@ from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.front import Node
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 
 MAX_LINES = 20  # rings that an error names
 

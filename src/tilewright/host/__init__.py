@@ -7,13 +7,11 @@ from tilewright.executor.neighbour import Neighbours
 from tilewright.host.context import RuntimeContext
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, UnmapMsg
-from tilewright.runtime.launch.bind import LocalShard, LocalSize
-from tilewright.runtime.launch.options import LaunchOptions
+from tilewright.runtime.launch.bind import LaunchOptions, LocalShard, LocalSize
+from tilewright.runtime.launch.launch import Pending
 from tilewright.runtime.message import KernelLaunchMsg, MemoryReadMsg, MemoryWriteMsg, PeDmaMsg
-from tilewright.runtime.pending import Pending
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, Split
-from tilewright.runtime.report import LaunchReport
-from tilewright.runtime.request import Completion, Request
+from tilewright.runtime.request import Completion, LaunchReport, Request
 from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = (

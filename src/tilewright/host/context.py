@@ -10,18 +10,17 @@ import numpy as np
 
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.direction import Topology, parse_topology
+from tilewright.collectives.group import RankMap
 from tilewright.collectives.install import WHERE, RingRequest, install_rings
-from tilewright.collectives.option import RingKeys, parse_ring
-from tilewright.collectives.rank_map import RankMap
 from tilewright.collectives.rings import InstallPlan
-from tilewright.collectives.worker import Workers
+from tilewright.collectives.tuning import RingKeys, parse_ring
+from tilewright.collectives.work import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.limit import Limits
 from tilewright.errors import RequestError
 from tilewright.executor.neighbour import Neighbours
-from tilewright.host.device import Accelerator, Ahbm, DeviceSelector, parse_device
 from tilewright.host.distributed import Distributed
-from tilewright.host.multiprocessing import Multiprocessing
+from tilewright.host.worker import Accelerator, Ahbm, DeviceSelector, Multiprocessing, parse_device
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
@@ -29,14 +28,12 @@ from tilewright.machine.spec import MachineSpec
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch.launch import launch
-from tilewright.runtime.launch.options import Grid, LaunchOptions, On
+from tilewright.runtime.launch.bind import Grid, LaunchOptions, On
+from tilewright.runtime.launch.launch import Pending, launch
 from tilewright.runtime.message import Message, submit_message
-from tilewright.runtime.pending import Pending
 from tilewright.runtime.placement.placement import Targets
 from tilewright.runtime.placement.policy import DPPolicy, LayoutWord
-from tilewright.runtime.report import LaunchReport
-from tilewright.runtime.request import Completion, Request
+from tilewright.runtime.request import Completion, LaunchReport, Request
 from tilewright.runtime.tensor.tensor import Tensor, host_tensor
 
 DTypeName = DType | str | type | np.dtype[Any]

@@ -2,8 +2,7 @@
 
 from tilewright.machine.build import Machine, build_machine, machine_hash
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
-from tilewright.machine.file_check import load_machine
-from tilewright.machine.parse import parse_machine, parse_machine_text
+from tilewright.machine.parse import load_machine, parse_machine, parse_machine_text
 from tilewright.machine.presets import list_presets
 from tilewright.machine.spec import MachineSpec
 

@@ -1,4 +1,4 @@
-"""Physical and virtual addresses: two types that never mix, and the layout of the physical space.
+"""Physical addresses, and the layout of the space that they name.
 
 A physical address has three fields: SIP, die and offset inside the die. The lower half of the die
 numbers are cubes, the next five are IO chiplets, the rest is reserved. With the default widths
@@ -20,10 +20,11 @@ there decodes.
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
-from tilewright.machine.spec import MachineSpec
+from tilewright.machine.spec import HbmSpec, MachineSpec
 
 MAX_CUBE_WINDOW_BYTES = 2**38
 MAX_IO_WINDOW_BYTES = 2**40
@@ -49,23 +50,12 @@ class PhysicalAddress:
     value: int
 
     def __post_init__(self) -> None:
-        _check_value("physical address", self.value)
+        if type(self.value) is not int or self.value < 0:
+            fix = "pass a whole number of bytes"
+            raise SpecError("physical address", repr(self.value), "an int of at least 0", fix)
 
     def __str__(self) -> str:
         return f"physical {self.value:#x}"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class VirtualAddress:
-    """A byte of a program's address space; it has no place before it is translated."""
-
-    value: int
-
-    def __post_init__(self) -> None:
-        _check_value("virtual address", self.value)
-
-    def __str__(self) -> str:
-        return f"virtual {self.value:#x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +71,16 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class _Window:
+    """Where a sub-unit is on its die; one of each PE if ``where`` is a PE."""
+
+    where: type[SipCoord | CubeCoord | PeCoord]
+    start: int
+    size: int
+    stride: int = 0  # from one PE's to the next
+
+
+@dataclass(frozen=True)
 class AddressLayout:
     """Windows of one machine; encodes locations and decodes addresses, and refuses the rest."""
 
@@ -115,47 +115,42 @@ class AddressLayout:
 
     @property
     def cube_window_bytes(self) -> int:
-        return min(MAX_CUBE_WINDOW_BYTES, 1 << self.offset_bits)
+        return min(MAX_CUBE_WINDOW_BYTES, self.die_bytes)
 
     @property
     def io_window_bytes(self) -> int:
-        return min(MAX_IO_WINDOW_BYTES, 1 << self.offset_bits)
+        return min(MAX_IO_WINDOW_BYTES, self.die_bytes)
 
     @property
     def slot_bytes(self) -> int:
         """Window of one PE."""
         return self.cube_window_bytes // 4 // (1 << (self.num_pes - 1).bit_length())
 
-    def size_of(self, unit: SubUnit) -> int:
-        """Bytes of a sub-unit that exist."""
-        sizes = {
-            SubUnit.HBM: self.slice_bytes,
-            SubUnit.TCM: self.tcm_bytes,
-            SubUnit.SRAM: self.sram_bytes,
+    @cached_property
+    def _windows(self) -> dict[SubUnit, _Window]:
+        whole, slot = self.cube_window_bytes, self.slot_bytes
+        slots = whole // 2
+        return {
+            SubUnit.HBM: _Window(PeCoord, 0, self.slice_bytes, self.slice_bytes),
+            SubUnit.TCM: _Window(PeCoord, slots, self.tcm_bytes, slot),
+            SubUnit.PE_CPU: _Window(PeCoord, slots + slot // 2, PROCESSOR_BYTES, slot),
+            SubUnit.SRAM: _Window(CubeCoord, whole // 4 * 3, self.sram_bytes),
+            SubUnit.M_CPU: _Window(CubeCoord, whole // 8 * 7, PROCESSOR_BYTES),
+            SubUnit.IO_CPU: _Window(SipCoord, 0, PROCESSOR_BYTES),
         }
-        return sizes.get(unit, PROCESSOR_BYTES)
+
+    def size_of(self, unit: SubUnit) -> int:
+        """Return the bytes of a sub-unit that exist."""
+        return self._windows[unit].size
 
     def base_of(self, unit: SubUnit, pe: int = 0) -> int:
-        """Offset inside the die at which a sub-unit starts."""
-        window, slot = self.cube_window_bytes, self.slot_bytes
-        bases = {
-            SubUnit.HBM: pe * self.slice_bytes,
-            SubUnit.TCM: window // 2 + pe * slot,
-            SubUnit.PE_CPU: window // 2 + pe * slot + slot // 2,
-            SubUnit.SRAM: window // 4 * 3,
-            SubUnit.M_CPU: window // 8 * 7,
-            SubUnit.IO_CPU: 0,
-        }
-        return bases[unit]
+        """Return the offset inside the die at which a sub-unit starts."""
+        window = self._windows[unit]
+        return window.start + pe * window.stride
 
     def hbm(self, coord: PeCoord, offset: int) -> PhysicalAddress:
-        """A byte of the slice that a PE owns."""
+        """Return the address of a byte of the slice that a PE owns."""
         return self.encode(Location(SubUnit.HBM, coord, offset))
-
-    def cube_hbm(self, coord: CubeCoord, offset: int) -> PhysicalAddress:
-        """A byte of a cube's HBM; slices lie one behind the other."""
-        pe, inside = divmod(offset, self.slice_bytes)
-        return self.hbm(PeCoord(coord.sip, coord.cube, pe), inside)
 
     def tcm(self, coord: PeCoord, offset: int) -> PhysicalAddress:
         return self.encode(Location(SubUnit.TCM, coord, offset))
@@ -164,7 +159,7 @@ class AddressLayout:
         return self.encode(Location(SubUnit.SRAM, coord, offset))
 
     def encode(self, location: Location) -> PhysicalAddress:
-        """The address of a location; one that does not exist is refused."""
+        """Return the address of a location; refuse one that does not exist."""
         where, unit = location.where, location.unit
         die, pe = self._die_and_pe(location)
         size = self.size_of(unit)
@@ -176,29 +171,30 @@ class AddressLayout:
 
     def _die_and_pe(self, location: Location) -> tuple[int, int]:
         where = location.where
-        kinds = _WHERE[location.unit]
-        if type(where) is not kinds:
+        kind = self._windows[location.unit].where
+        if type(where) is not kind:
             found = f"{location.unit.value} of {where}"
-            raise SpecError("physical address", found, f"a {kinds.__name__}", "name its place")
+            raise SpecError("physical address", found, f"a {kind.__name__}", "name its place")
         die = self.first_io_die if isinstance(where, SipCoord) else where.cube
         pe = where.pe if isinstance(where, PeCoord) else 0
-        num_io = self.num_io if isinstance(where, SipCoord) else 1
-        exists = 0 <= where.sip < self.num_sips and 0 <= pe < self.num_pes and num_io
-        if not exists or (not isinstance(where, SipCoord) and not 0 <= die < self.num_cubes):
+        num_dies = self.num_cubes
+        if isinstance(where, SipCoord):
+            num_dies = die + self.num_io
+        if not (0 <= where.sip < self.num_sips and 0 <= pe < self.num_pes and 0 <= die < num_dies):
             expected = f"{self.num_sips} SIPs x {self.num_cubes} cubes x {self.num_pes} PEs"
             raise SpecError("physical address", str(where), expected, "name a place that exists")
         return die, pe
 
     def decode(self, address: PhysicalAddress, *, requester: str = "unknown") -> Location:
-        """What an address means; a reserved one is refused with its fields and the requester."""
-        high, offset = divmod(address.value, 1 << self.offset_bits)
+        """Return what an address means; refuse a reserved one with its fields and the requester."""
+        high, offset = divmod(address.value, self.die_bytes)
         sip, die = divmod(high, 1 << self.die_bits)
         location: Location | None = None
         if sip < self.num_sips:
             if die < self.num_cubes:
                 location = self._decode_cube(CubeCoord(sip, die), offset)
-            elif self.first_io_die <= die < self.first_io_die + self.num_io:
-                location = _inside(SubUnit.IO_CPU, SipCoord(sip), offset, PROCESSOR_BYTES)
+            elif die - self.first_io_die in range(self.num_io) and offset < PROCESSOR_BYTES:
+                location = Location(SubUnit.IO_CPU, SipCoord(sip), offset)
         if location is None:
             found = f"{address} = SIP {sip}, die {die}, offset {offset:#x}, asked by {requester}"
             fix = "check the address that was mapped"
@@ -206,20 +202,13 @@ class AddressLayout:
         return location
 
     def _decode_cube(self, cube: CubeCoord, offset: int) -> Location | None:
-        window, slot = self.cube_window_bytes, self.slot_bytes
-        if offset < window // 2:
-            pe, inside = divmod(offset, self.slice_bytes)
-            unit = SubUnit.HBM
-        elif offset < window // 4 * 3:
-            pe, inside = divmod(offset - window // 2, slot)
-            unit = SubUnit.TCM if inside < slot // 2 else SubUnit.PE_CPU
-            inside %= slot // 2
-        else:
-            unit = SubUnit.SRAM if offset < window // 8 * 7 else SubUnit.M_CPU
-            return _inside(unit, cube, offset - self.base_of(unit), self.size_of(unit))
-        if pe >= self.num_pes:
-            return None
-        return _inside(unit, PeCoord(cube.sip, cube.cube, pe), inside, self.size_of(unit))
+        for unit, window in self._windows.items():
+            pe, inside = divmod(offset - window.start, window.stride or self.die_bytes)
+            if window.where is PeCoord and 0 <= pe < self.num_pes and inside < window.size:
+                return Location(unit, PeCoord(cube.sip, cube.cube, pe), inside)
+            if window.where is CubeCoord and pe == 0 and inside < window.size:
+                return Location(unit, cube, inside)
+        return None
 
     def _expected(self, die: int) -> str:
         if self.first_io_die <= die < self.first_io_die + self.num_io_dies:
@@ -230,18 +219,8 @@ class AddressLayout:
         return "a byte of HBM, TCM, PE_CPU, SRAM or M_CPU"
 
 
-_WHERE: dict[SubUnit, type[SipCoord | CubeCoord | PeCoord]] = {
-    SubUnit.HBM: PeCoord,
-    SubUnit.TCM: PeCoord,
-    SubUnit.PE_CPU: PeCoord,
-    SubUnit.SRAM: CubeCoord,
-    SubUnit.M_CPU: CubeCoord,
-    SubUnit.IO_CPU: SipCoord,
-}
-
-
 def build_address_layout(spec: MachineSpec) -> AddressLayout:
-    """The layout of a machine; a local memory larger than its window is refused."""
+    """Return the layout of a machine; refuse a local memory larger than its window."""
     address, cube = spec.address, spec.cube
     layout = AddressLayout(
         sip_bits=address.sip_bits,
@@ -266,13 +245,18 @@ def build_address_layout(spec: MachineSpec) -> AddressLayout:
     return layout
 
 
-def _inside(
-    unit: SubUnit, where: SipCoord | CubeCoord | PeCoord, offset: int, size: int
-) -> Location | None:
-    return Location(unit, where, offset) if offset < size else None
+@dataclass(frozen=True, slots=True)
+class SliceMap:
+    """The size of one HBM slice. All slices of a machine are alike."""
+
+    slice_bytes: int
+    num_pseudo_channels: int  # of a slice
+
+    @property
+    def pseudo_channel_bytes(self) -> int:
+        return self.slice_bytes // self.num_pseudo_channels
 
 
-def _check_value(what: str, value: object) -> None:
-    if type(value) is not int or value < 0:
-        fix = "pass a whole number of bytes"
-        raise SpecError(what, repr(value), "an int of at least 0", fix)
+def build_slice_map(hbm: HbmSpec, *, num_slices: int) -> SliceMap:
+    """Divide a stack among its slices, which the spec has checked to be whole."""
+    return SliceMap(hbm.capacity_bytes // num_slices, hbm.pseudo_channels // num_slices)

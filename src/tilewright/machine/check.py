@@ -21,14 +21,16 @@ the bursts that the data bus moves meanwhile, and those that one packet brings.
 **Links.** Fabric links that the directions of the shape cannot share evenly stay unused.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
-from tilewright.machine.build import Machine
-from tilewright.machine.name import NodeName, format_name
-from tilewright.machine.node import Link, NodeKind, reverse_link
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.build import Machine, machine_hash
+from tilewright.machine.file.explain import unused_keys
+from tilewright.machine.node import Link, NodeKind, NodeName, format_name, reverse_link
+from tilewright.machine.parse import load_machine_document, machine_of_document
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us
+from tilewright.records import MachineCheckRecord
 from tilewright.units import PS_PER_US, flit_ps, format_bytes
 
 _BUFFER_FIELDS = {
@@ -42,6 +44,21 @@ _BUFFER_FIELDS = {
     NodeKind.SIP_PORT: "fabric.buffer_bytes",
     NodeKind.SWITCH: "fabric.buffer_bytes",
 }
+
+
+def check_machine_file(source: str | Path, overrides: Sequence[str] = ()) -> MachineCheckRecord:
+    """Return the verdict on a machine that runs; raise SpecError with the line for any other."""
+    document = load_machine_document(source, overrides)
+    machine = machine_of_document(document)
+    spec = machine.spec
+    return MachineCheckRecord(
+        source=str(source),
+        overrides=tuple(overrides),
+        machine=spec.name,
+        machine_hash=machine_hash(spec),
+        num_pes=spec.sip.count * spec.sip.num_cubes * spec.cube.pes,
+        warnings=(*unused_keys(document, spec), *warnings_of(machine)),
+    )
 
 
 def warnings_of(machine: Machine) -> tuple[str, ...]:

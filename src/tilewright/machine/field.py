@@ -1,8 +1,10 @@
-"""The values of a machine file by their paths, as ``--set`` names them."""
+"""Fields of a machine file by their paths, as ``--set`` names them: values, and what links take."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tilewright.machine.build import Machine
+from tilewright.machine.node import LinkKind, NodeKind
 from tilewright.machine.spec import MachineSpec
 
 Scalar = str | int | float | bool | None
@@ -53,3 +55,63 @@ def spec_of_fields(fields: Mapping[str, Scalar]) -> MachineSpec:
 
 def _items(text: str) -> tuple[str | int, ...]:
     return tuple(int(item) if item.isdecimal() else item for item in text.split(SEPARATOR))
+
+
+HOST_LINK = "host.pcie.lanes"
+NOC_RATE, ATTACH_RATE = "cube.noc.bytes_per_us", "cube.noc.attach_bytes_per_us"
+UCIE_RATE, FABRIC_RATE = "cube.ucie.bytes_per_us", "fabric.bytes_per_us"
+
+_NODE_LATENCIES = {
+    NodeKind.ROUTER: "cube.noc.router_ps",
+    NodeKind.RING_ROUTER: "cube.noc.router_ps",
+    NodeKind.CROSSBAR: "cube.noc.router_ps",
+    NodeKind.CONNECTION: "cube.ucie.side_ps",
+    NodeKind.IO_CONNECTION: "cube.ucie.side_ps",
+    NodeKind.IO_NOC: "sip.io.noc_ps",
+    NodeKind.PCIE_EP: "host.pcie.endpoint_ps",
+    NodeKind.SWITCH: "fabric.switch_ps",
+    NodeKind.SRAM: "cube.sram.access_ps",
+}
+
+_ATTACH_RATES = {
+    NodeKind.SRAM: "cube.sram.bytes_per_us",
+    NodeKind.PCIE_EP: HOST_LINK,
+    NodeKind.IO_CPU: "sip.io.attach_bytes_per_us",
+}
+
+
+def rate_field(machine: Machine, link_id: int) -> str:
+    """Return the path of the field that sets the rate of a link.
+
+    >>> from tilewright.machine import build_machine, parse_machine
+    >>> machine = build_machine(parse_machine("ahbm-small"))
+    >>> sorted({rate_field(machine, link) for link in range(len(machine.links))})[:3]
+    ['cube.noc.attach_bytes_per_us', 'cube.noc.bytes_per_us', 'cube.sram.bytes_per_us']
+    """
+    link = machine.links[link_id]
+    ends = {machine.nodes[link.src].kind, machine.nodes[link.dst].kind}
+    match link.kind:
+        case LinkKind.NETWORK:
+            return NOC_RATE
+        case LinkKind.ATTACHMENT:
+            if machine.spec.sip.io is None and NodeKind.IO_CPU in ends:
+                return ATTACH_RATE
+            return next((_ATTACH_RATES[kind] for kind in ends & _ATTACH_RATES.keys()), ATTACH_RATE)
+        case LinkKind.CONNECTION:
+            return UCIE_RATE if NodeKind.IO_CONNECTION in ends else NOC_RATE
+        case LinkKind.DIE_TO_DIE:
+            return UCIE_RATE
+        case LinkKind.SIP_PORT | LinkKind.FABRIC:
+            return FABRIC_RATE
+        case LinkKind.PCIE:
+            return HOST_LINK
+
+
+def latency_fields(machine: Machine, link_id: int) -> Iterator[tuple[str, int]]:
+    """Yield what the latency of a link consists of: fields, and picoseconds of each."""
+    link = machine.links[link_id]
+    if link.wire_ps:
+        yield "fabric.latency_ps" if link.kind is LinkKind.FABRIC else "ps_per_mm", link.wire_ps
+    kind = machine.nodes[link.dst].kind
+    if link.node_ps and kind in _NODE_LATENCIES:
+        yield _NODE_LATENCIES[kind], link.node_ps

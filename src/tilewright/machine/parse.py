@@ -1,4 +1,4 @@
-"""Machine files to specs: the only reader of machine files there is."""
+"""Machine files to specs and machines: the only reader of machine files there is."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,13 +6,19 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tilewright.errors import CodeRefusedError, SpecError
-from tilewright.machine.document import MachineDocument, document_of_text, load_document
-from tilewright.machine.explain import joined, located, spec_error
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.file.document import (
+    MachineDocument,
+    document_of_text,
+    load_document,
+    override_document,
+)
+from tilewright.machine.file.explain import joined, located, spec_error
+from tilewright.machine.file.schema import is_path
+from tilewright.machine.file.yaml_text import Items, Place, Scalar, Value
 from tilewright.machine.impl import family_of, resolve_impl
-from tilewright.machine.override import override_document
 from tilewright.machine.spec import BlockSpec, MachineSpec
-from tilewright.machine.spec.walk import walk_sections
-from tilewright.machine.yaml_text import Items, Place, Scalar, Value
+from tilewright.machine.spec.field import walk_sections
 
 DEFAULT_PRESET = "ahbm"
 
@@ -78,3 +84,32 @@ def _impl_problems(
         except (SpecError, CodeRefusedError) as error:
             fact = error.found, error.expected, error.fix
             yield located(document, (*path.split("."), "impl"), fact)
+
+
+def load_machine(source: str | Path = DEFAULT_PRESET, overrides: Sequence[str] = ()) -> Machine:
+    """Build the machine of a preset or a file, with some of its values changed.
+
+    An override is ``path=value``, as after ``--set``. What is wrong with a file is a SpecError
+    with file, line and path.
+
+    >>> load_machine("ahbm-small", ["cube.noc.bytes_per_us=512 GB/s"]).grid.num_pes
+    16
+    """
+    return machine_of_document(load_machine_document(source, overrides))
+
+
+def machine_of_document(document: MachineDocument) -> Machine:
+    """Build the machine of a document; raise SpecError with file, line and path if it cannot be."""
+    spec = spec_of(document)
+    try:
+        return build_machine(spec)
+    except SpecError as error:
+        raise _with_place(document, error) from error
+
+
+def _with_place(document: MachineDocument, error: SpecError) -> SpecError:
+    """An error of the builder, which knows paths of fields but no files."""
+    fact = error.found, error.expected, error.fix
+    if is_path(error.where):
+        return located(document, error.where.split("."), fact)[1]
+    return SpecError(f"{document.source}: {error.where}", *fact)

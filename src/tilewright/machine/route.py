@@ -3,15 +3,74 @@
 A request goes along the row of cubes, then along the column, inside each die by its turn rule; to
 another SIP it leaves by the north port of its own column of cubes and enters by the one of its
 target's column. A response takes the links of its request backwards.
+
+A virtual channel is a class of traffic and a *level* inside the class. Let a packet of a request be
+on a die and its target be elsewhere. Its level there tells how far it has come:
+
+- *row*: the die is not in the target's column of cubes; the packet moves east or west;
+- *column*: it is; the packet moves north or south. Between two SIPs, and to or from an IO chiplet,
+  the packet's own column counts, so it is at this level at once;
+- *last*: the die is the target's.
+
+Levels only grow. At the row level packets that move east never meet channels of packets that move
+west, and so for the column level: in a mesh they use other wires, in a ring they get other levels.
+The last level never leaves its die. Two levels would not do: packets that turn into a column and
+packets that have arrived both use rows of routers, in opposite order (a test shows the cycle).
+
+On links of the SIP fabric the level is the dateline's, 0 or 1.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
 
 from tilewright.errors import InternalError, SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
-from tilewright.machine.node import reverse_link
-from tilewright.machine.route_level import LevelScheme, Traffic, plan_levels
-from tilewright.machine.topology import Topology
+from tilewright.machine.node import Link, reverse_link
+from tilewright.machine.topology.machine import Topology
+from tilewright.units import flit_ps
+
+
+class Traffic(Enum):
+    """Classes that never wait for each other's buffers."""
+
+    REQUEST = 0
+    RESPONSE = 1
+    COMMUNICATION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LevelScheme:
+    """Levels of one class; a network with a dateline has two sublevels of each."""
+
+    moving: Mapping[Side, int]
+    last: int
+    num_levels: int
+
+    @property
+    def num_virtual_channels(self) -> int:
+        return self.num_levels * len(Traffic)
+
+    def channel(self, traffic: Traffic, level: int) -> int:
+        """The virtual channel, packed densely: all levels of a class, then the next class."""
+        return traffic.value * self.num_levels + level
+
+    def mirrored(self, level: int) -> int:
+        """The level of a response on the reverse of a request's link."""
+        return self.num_levels - 1 - level
+
+
+def plan_levels(num_sublevels: int) -> LevelScheme:
+    """Row, column and last; with a dateline, every direction has its own level and sublevels."""
+    if num_sublevels == 1:
+        moving = {Side.EAST: 0, Side.WEST: 0, Side.NORTH: 1, Side.SOUTH: 1}
+        return LevelScheme(MappingProxyType(moving), last=2, num_levels=3)
+    order = (Side.EAST, Side.WEST, Side.NORTH, Side.SOUTH)
+    bases = {side: number * num_sublevels for number, side in enumerate(order)}
+    last = len(order) * num_sublevels
+    return LevelScheme(MappingProxyType(bases), last=last, num_levels=last + num_sublevels)
+
 
 Hop = tuple[int, int]
 """A link, and the virtual channel of the buffer behind it."""
@@ -196,3 +255,19 @@ class RouteTable:
 
 def build_routes(topology: Topology) -> RouteTable:
     return RouteTable(topology, plan_levels(topology.die.layout.num_sublevels))
+
+
+def zero_load_ps(links: Iterable[Link], *, num_flits: int, flit_bytes: int) -> int:
+    """From entering the first link to delivery behind the last one (``docs/engine.md`` section 2).
+
+    Without re-assembly this is the sum of flit times and latencies plus the other flits at the
+    slowest link.
+    """
+    head_ps = tail_ps = 0
+    for link in links:
+        cycle_ps = flit_ps(flit_bytes=flit_bytes, bytes_per_us=link.bytes_per_us)
+        start_ps = tail_ps if link.reassemble else head_ps
+        leaves_ps = max(start_ps + num_flits * cycle_ps, tail_ps + cycle_ps)
+        head_ps = start_ps + cycle_ps + link.latency_ps
+        tail_ps = leaves_ps + link.latency_ps
+    return tail_ps

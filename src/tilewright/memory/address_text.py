@@ -5,7 +5,7 @@ from functools import reduce
 from typing import Protocol
 
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.mapping import Sight
 from tilewright.memory.sanitizer.tensor import TensorBook, TensorPart, WatchedTensor
 

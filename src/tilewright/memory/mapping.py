@@ -28,7 +28,7 @@ from typing import assert_never
 
 from tilewright.errors import RegistryError
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.address import VirtualByte
 from tilewright.memory.run_index import Extent, RunIndex
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 
 
 class MemoryKind(StrEnum):

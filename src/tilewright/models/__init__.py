@@ -1,20 +1,15 @@
 """LLM shapes as data, weights, tokenizer, forward pass with the attention step passed in."""
 
 from tilewright.models.catalogue import SHAPES, find_shape
-from tilewright.models.dense import DenseAttention
-from tilewright.models.find import load_model
-from tilewright.models.forward import AttentionStep, logits_of, run_layers
+from tilewright.models.dense import DenseAttention, Prompt, run_prompt
+from tilewright.models.find import load_model, load_smollm2
+from tilewright.models.forward import AttentionStep, choose_token, logits_of, run_layers
 from tilewright.models.gguf.model import load_gguf
-from tilewright.models.model import LanguageModel
-from tilewright.models.namespace import map_arrays
-from tilewright.models.prompt import Prompt, run_prompt
+from tilewright.models.model import LanguageModel, TextStream, Tokenizer
 from tilewright.models.rope import RopeSpec
 from tilewright.models.safetensors.model import load_safetensors
-from tilewright.models.sampling import choose_token
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
-from tilewright.models.smollm2 import load_smollm2
-from tilewright.models.tokenizer import TextStream, Tokenizer
-from tilewright.models.weights import ModelWeights
+from tilewright.models.weights import ModelWeights, map_arrays
 
 __all__ = (
     "SHAPES",

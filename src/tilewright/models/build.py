@@ -1,14 +1,15 @@
 """Weights of a whole model from the named tensors of a file."""
 
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 import numpy as np
-import numpy.typing as npt
 
-from tilewright.models.rope import split_pairs
+from tilewright.errors import ModelFileError
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
-from tilewright.models.tensors import Tensors
+from tilewright.models.weight_file import Floats, TensorFile
 from tilewright.models.weights import (
+    Array,
     AttentionWeights,
     DenseFfn,
     ExpertFfn,
@@ -19,7 +20,30 @@ from tilewright.models.weights import (
     ModelWeights,
 )
 
-Floats = npt.NDArray[np.float32]
+
+class Tensors:
+    """Remembers what was read, so that nothing in a file goes unnoticed."""
+
+    def __init__(self, source: TensorFile, names: Mapping[str, str]) -> None:
+        self._source = source
+        self._names = names  # by role; {layer} and {expert} are filled in
+        self._read: set[str] = set()
+
+    def read(self, role: str, *shape: int, layer: int = 0, expert: int = 0) -> Floats:
+        name = self._names[role].format(layer=layer, expert=expert)
+        self._read.add(name)
+        return self._source.read(name, shape)
+
+    def check_all_read(self, *, ignored: Iterable[str] = ()) -> None:
+        """Refuse a file with more in it: a variant that the forward pass does not know.
+
+        Names that begin as one of ``ignored`` may be left over.
+        """
+        prefixes = tuple(ignored)
+        left = sorted(n for n in self._source.names - self._read if not n.startswith(prefixes))
+        if left:
+            found = f"{len(left)} tensors without a place in the model, such as {left[0]!r}"
+            raise ModelFileError(self._source.where, found, "none", "choose another model")
 
 
 def build_weights(shape: ModelShape, tensors: Tensors, *, pairs: bool) -> ModelWeights:
@@ -97,6 +121,13 @@ def _mla(shape: MlaShape, tensors: Tensors, layer: int, *, pairs: bool) -> MlaAt
         np.ascontiguousarray(by_head[:, shape.qk_nope_head_dim :]),
         tensors.read("attention_output", hidden, heads * shape.v_head_dim, layer=layer),
     )
+
+
+def split_pairs(rows: Array, width: int) -> Array:
+    """Rows of a projection [heads * width, ...] from pairs side by side to two halves."""
+    heads = rows.shape[0] // width
+    pairs = rows.reshape(heads, width // 2, 2, *rows.shape[1:])
+    return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(rows.shape)
 
 
 def _rotated_part(rows: Floats, heads: int, width: int) -> Floats:

@@ -1,12 +1,15 @@
-"""Dense causal attention: the step that a prompt takes, and what sparse attention is held against.
+"""Dense causal attention, what sparse attention is held against, and prompts that it takes in.
 
 Keys and values stay in memory in one piece; nothing is paged here.
 """
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from tilewright.models.namespace import Array, namespace_of
+from tilewright.models.forward import AttentionStep, Integers, logits_of, run_layers
 from tilewright.models.shape import MlaShape, ModelShape
+from tilewright.models.weights import Array, ModelWeights, namespace_of
 
 QUERY_TILE = 64  # tokens whose logits are in memory together
 
@@ -108,3 +111,35 @@ def _hide_later(xp: Any, logits: Array, tokens: int, group: int) -> None:
     later = xp.arange(tokens)[None, :] > own[:, None]
     tail = logits[..., -tokens:]
     logits[..., -tokens:] = xp.where(later, xp.full_like(tail, -xp.inf), tail)
+
+
+StepWrapper: TypeAlias = Callable[[AttentionStep], AttentionStep]
+"""What a model does to queries, keys or values on their way to attention, such as `KeySmear`."""
+
+PIECE_TOKENS = 512  # bounds the memory of a long prompt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prompt:
+    """Several decoders may start from one prompt: they copy what they need of its keys."""
+
+    tokens: tuple[int, ...]
+    attention: DenseAttention
+    logits: Array  # [vocab], of the token behind the last
+
+
+def run_prompt(
+    weights: ModelWeights,
+    tokens: Integers,
+    *,
+    kept_queries: int = 0,
+    around: StepWrapper | None = None,
+) -> Prompt:
+    """``kept_queries`` of the last tokens stay readable in the prompt's attention."""
+    attention = DenseAttention(weights.shape, kept_queries=kept_queries)
+    step: AttentionStep = attention if around is None else around(attention)
+    last: Array = None
+    for start in range(0, max(len(tokens), 1), PIECE_TOKENS):  # no tokens are refused below
+        piece = tokens[start : start + PIECE_TOKENS]
+        last = run_layers(weights, piece, range(start, start + len(piece)), step)[-1:]
+    return Prompt(tuple(int(token) for token in tokens), attention, logits_of(weights, last)[0])

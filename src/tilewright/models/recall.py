@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ModelError
-from tilewright.models.build import build_weights
+from tilewright.models.build import Tensors, build_weights
 from tilewright.models.forward import AttentionStep
-from tilewright.models.namespace import Array, namespace_of
 from tilewright.models.rope import RopeSpec
 from tilewright.models.safetensors.file import open_safetensors
 from tilewright.models.safetensors.model import GQA_NAMES
 from tilewright.models.shape import GqaShape
-from tilewright.models.tensors import Tensors
-from tilewright.models.weights import ModelWeights
+from tilewright.models.weights import Array, ModelWeights, namespace_of
 
 NUM_KEYS = 320  # tokens 0 .. NUM_KEYS - 1
 NUM_VALUES = 64  # the tokens behind them

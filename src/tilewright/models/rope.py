@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ModelError
-from tilewright.models.namespace import Array, namespace_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -113,22 +112,6 @@ class RopeSpec:
         """Cosines and sines at token positions: [tokens, width / 2] each, in float64."""
         angles = positions[:, None].astype(np.float64) * self.frequencies
         return np.cos(angles) * self.amplitude, np.sin(angles) * self.amplitude
-
-
-def rotate(heads: Array, cosines: Array, sines: Array) -> Array:
-    """Turn the last axis of [tokens, heads, width] by [tokens, width / 2]."""
-    xp = namespace_of(heads)
-    half = heads.shape[-1] // 2
-    first, second = heads[..., :half], heads[..., half:]
-    cosines, sines = cosines[:, None, :], sines[:, None, :]
-    return xp.concat([first * cosines - second * sines, second * cosines + first * sines], axis=-1)
-
-
-def split_pairs(rows: Array, width: int) -> Array:
-    """Rows of a projection [heads * width, ...] from pairs side by side to two halves."""
-    heads = rows.shape[0] // width
-    pairs = rows.reshape(heads, width // 2, 2, *rows.shape[1:])
-    return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(rows.shape)
 
 
 def _llama3(plain: Floats, scaling: Llama3Scaling) -> Floats:

@@ -1,6 +1,7 @@
 """Shapes of language models as data: counts and widths, without any weights."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -48,7 +49,57 @@ class ExpertShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GqaShape:
+class _DecoderShape:
+    """What every decoder has: RMS norms, RoPE, feed-forward layers or experts."""
+
+    name: str
+    layers: int
+    hidden: int
+    query_heads: int
+    ffn: int  # hidden channels of a dense feed-forward layer
+    vocab: int
+    context: int  # tokens that the model was made for
+    norm_eps: float
+    rope: RopeSpec
+    tied: bool = False  # logits come from the embedding
+    experts: ExpertShape | None = None
+
+    def _check(self, rotated: int, *counts: str) -> None:
+        """Refuse counts below 1, and RoPE on other than the ``rotated`` channels of a head."""
+        _check_positive(self, "layers", "hidden", "query_heads", *counts, "vocab")
+        if self.rope.width != rotated:
+            found = f"RoPE on {self.rope.width} of {rotated} channels"
+            raise ModelError(f"shape {self.name}", found, "on all of them", "correct the shape")
+
+    @property
+    @abstractmethod
+    def attention_parameters(self) -> int:
+        """Weights of one layer's attention with the norms inside it."""
+
+    @property
+    def num_parameters(self) -> int:
+        return self._parameters(all_experts=True)
+
+    @property
+    def active_parameters(self) -> int:
+        """Weights that one token meets."""
+        return self._parameters(all_experts=False)
+
+    def _parameters(self, *, all_experts: bool) -> int:
+        """Return the weights with all experts, or with those that a token chooses."""
+        experts = self.experts
+        dense_layers = self.layers if experts is None else experts.dense_layers
+        total = dense_layers * 3 * self.hidden * self.ffn
+        if experts is not None:
+            met = experts.experts if all_experts else experts.active
+            used = 3 * self.hidden * experts.width * (met + experts.shared)
+            total += (self.layers - dense_layers) * (used + experts.experts * self.hidden)
+        total += self.layers * (self.attention_parameters + 2 * self.hidden)
+        return total + self.hidden * (1 + self.vocab * (1 if self.tied else 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GqaShape(_DecoderShape):
     """A decoder of the Llama family: RMS norm, RoPE, grouped-query attention, SwiGLU.
 
     >>> GqaShape(name="tiny", layers=1, hidden=8, query_heads=4, kv_heads=2, head_dim=2, ffn=16,
@@ -56,29 +107,15 @@ class GqaShape:
     2
     """
 
-    name: str
-    layers: int
-    hidden: int
-    query_heads: int
     kv_heads: int
     head_dim: int
-    ffn: int  # hidden channels of a dense feed-forward layer
-    vocab: int
-    context: int  # tokens that the model was made for
-    norm_eps: float
-    rope: RopeSpec
-    tied: bool = False  # logits come from the embedding
     query_key_norm: bool = False  # queries and keys are normalised head by head, before RoPE
-    experts: ExpertShape | None = None
 
     def __post_init__(self) -> None:
-        _check_positive(self, "layers", "hidden", "query_heads", "kv_heads", "head_dim", "vocab")
+        self._check(self.head_dim, "kv_heads", "head_dim")
         if self.query_heads % self.kv_heads:
             found = f"{self.query_heads} query heads, {self.kv_heads} KV heads"
             raise ModelError(f"shape {self.name}", found, "a multiple", "correct the shape")
-        if self.rope.width != self.head_dim:
-            found = f"RoPE on {self.rope.width} of {self.head_dim} channels"
-            raise ModelError(f"shape {self.name}", found, "on all of them", "correct the shape")
 
     @property
     def group(self) -> int:
@@ -90,55 +127,25 @@ class GqaShape:
         return self.rope.logit_factor / math.sqrt(self.head_dim)
 
     @property
-    def kv_width(self) -> int:
-        """Numbers that a token adds to the cache of one layer."""
-        return 2 * self.kv_heads * self.head_dim
-
-    @property
     def attention_parameters(self) -> int:
-        """Weights of one layer's attention, its norms aside."""
         heads = 2 * self.query_heads + 2 * self.kv_heads
         norms = 2 * self.head_dim if self.query_key_norm else 0
         return heads * self.head_dim * self.hidden + norms
 
-    @property
-    def num_parameters(self) -> int:
-        return _parameters(self, all_experts=True)
-
-    @property
-    def active_parameters(self) -> int:
-        """Weights that one token meets."""
-        return _parameters(self, all_experts=False)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MlaShape:
+class MlaShape(_DecoderShape):
     """A decoder with latent attention: one latent and one rotated key a token, for all heads."""
 
-    name: str
-    layers: int
-    hidden: int
-    query_heads: int
     q_lora_rank: int | None  # None: queries are projected directly
     kv_lora_rank: int
     qk_nope_head_dim: int
     qk_rope_head_dim: int
     v_head_dim: int
-    ffn: int
-    vocab: int
-    context: int
-    norm_eps: float
-    rope: RopeSpec
-    tied: bool = False
-    experts: ExpertShape | None = None
     latent_norm_eps: float = 1e-6  # of the norms inside attention
 
     def __post_init__(self) -> None:
-        _check_positive(self, "layers", "hidden", "query_heads", "kv_lora_rank", "vocab")
-        _check_positive(self, "qk_nope_head_dim", "v_head_dim")
-        if self.rope.width != self.qk_rope_head_dim:
-            found = f"RoPE on {self.rope.width} of {self.qk_rope_head_dim} channels"
-            raise ModelError(f"shape {self.name}", found, "on all of them", "correct the shape")
+        self._check(self.qk_rope_head_dim, "kv_lora_rank", "qk_nope_head_dim", "v_head_dim")
 
     @property
     def qk_head_dim(self) -> int:
@@ -154,13 +161,7 @@ class MlaShape:
         return self.rope.logit_factor / math.sqrt(self.qk_head_dim)
 
     @property
-    def kv_width(self) -> int:
-        """Numbers that a token adds to the cache of one layer."""
-        return self.latent_dim
-
-    @property
     def attention_parameters(self) -> int:
-        """Weights of one layer's attention with the norms of latents."""
         queries = self.query_heads * self.qk_head_dim
         if self.q_lora_rank is None:
             query = self.hidden * queries
@@ -170,30 +171,8 @@ class MlaShape:
         latent = self.hidden * self.latent_dim + self.kv_lora_rank * (1 + heads)
         return query + latent + self.query_heads * self.v_head_dim * self.hidden
 
-    @property
-    def num_parameters(self) -> int:
-        return _parameters(self, all_experts=True)
-
-    @property
-    def active_parameters(self) -> int:
-        """Weights that one token meets."""
-        return _parameters(self, all_experts=False)
-
 
 ModelShape: TypeAlias = GqaShape | MlaShape
-
-
-def _parameters(shape: ModelShape, *, all_experts: bool) -> int:
-    """Weights with all experts, or with those that a token chooses."""
-    experts = shape.experts
-    dense_layers = shape.layers if experts is None else experts.dense_layers
-    total = dense_layers * 3 * shape.hidden * shape.ffn
-    if experts is not None:
-        met = experts.experts if all_experts else experts.active
-        used = 3 * shape.hidden * experts.width * (met + experts.shared)
-        total += (shape.layers - dense_layers) * (used + experts.experts * shape.hidden)
-    total += shape.layers * (shape.attention_parameters + 2 * shape.hidden)
-    return total + shape.hidden * (1 + shape.vocab * (1 if shape.tied else 2))
 
 
 def _check_positive(shape: object, *names: str) -> None:

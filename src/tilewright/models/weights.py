@@ -1,13 +1,44 @@
 """Weights in the layout that the forward pass wants: [out, in], projections of one input joined.
 
-All arrays are float32 and of one namespace; rotated channels are in halves (see `rope`).
+All arrays are float32 and of one library, NumPy or torch, behind the array API; torch is never
+imported here. Rotated channels are in halves (see `rope`).
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeAlias, TypeVar
 
-from tilewright.models.namespace import Array
+import array_api_compat
+
 from tilewright.models.shape import GqaShape, MlaShape
+
+Array: TypeAlias = Any  # of the namespace at hand; the array API has no common static type
+Tree = TypeVar("Tree")
+
+
+def namespace_of(array: Array) -> Any:
+    """The functions of the library that an array belongs to."""
+    return array_api_compat.array_namespace(array)
+
+
+def map_arrays(tree: Tree, function: Callable[[Array], Array]) -> Tree:
+    """A copy of weights with ``function`` applied to every array in them.
+
+    ``map_arrays(weights, torch.from_numpy)`` moves a model to torch.
+    """
+    found: Tree = _mapped(tree, function)
+    return found
+
+
+def _mapped(value: Any, function: Callable[[Array], Array]) -> Any:
+    if array_api_compat.is_array_api_obj(value):
+        return function(value)
+    if isinstance(value, tuple):
+        return tuple(_mapped(item, function) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [field.name for field in fields(value)]
+        return replace(value, **{name: _mapped(getattr(value, name), function) for name in names})
+    return value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

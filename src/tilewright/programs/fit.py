@@ -67,6 +67,16 @@ def fit_team(offer: Offer, values: Values) -> Changes:
     }
 
 
+def fit_below(name: str, limit: str) -> Callable[[Offer, Values], Changes]:
+    """Return a `fit_team` that sets a parameter no higher than another."""
+
+    def counts(offer: Offer, values: Values) -> Changes:
+        is_above = _int(values, name) > _int(values, limit)
+        return fit_team(offer, values) | ({name: _int(values, limit)} if is_above else {})
+
+    return counts
+
+
 def fit_shares(size: str) -> Callable[[Offer, Values], Changes]:
     """Return a `fit_team` that leaves every PE one of ``size`` at least: fewer PEs, then cubes.
 
@@ -93,9 +103,12 @@ def fit_shares(size: str) -> Callable[[Offer, Values], Changes]:
 
 
 def fit_slot(offer: Offer, values: Values, num_rings: int) -> Changes:
-    """Take slots of a size that leaves the TCM's reserved part room for the rings of a PE."""
+    """Take slots of a size that leaves the TCM's reserved part room for the rings of a PE.
+
+    Rings in another memory (``buffer``) keep theirs.
+    """
     room_bytes = offer.machine.pe.tcm.reserved_bytes // (SLOTS * num_rings)
-    if _int(values, "slot") <= room_bytes:
+    if values.get("buffer", "tcm") != "tcm" or _int(values, "slot") <= room_bytes:
         return {}
     return {"slot": 1 << (max(1, room_bytes).bit_length() - 1)}
 

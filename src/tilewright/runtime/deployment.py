@@ -1,6 +1,6 @@
 """All tensors that a context has in memory: taken, mapped, filled, read, unmapped, given back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any
 from weakref import WeakSet
@@ -8,15 +8,14 @@ from weakref import WeakSet
 import numpy as np
 
 from tilewright.errors import RequestError
+from tilewright.executor.layout import bytes_of_elements
 from tilewright.executor.quiet import rare_collections
 from tilewright.language.dtype import DType
-from tilewright.language.packing import bytes_of_elements
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.node import place_name
 from tilewright.memory.mapping import Sight
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.host_call import check_host_call
-from tilewright.runtime.notes import Notes
-from tilewright.runtime.placement.note import OneRowNote
+from tilewright.runtime.host_watch import check_host_call
 from tilewright.runtime.placement.pages import (
     MemoryPart,
     Pool,
@@ -24,14 +23,81 @@ from tilewright.runtime.placement.pages import (
     give_back_pages,
     take_pages,
 )
-from tilewright.runtime.placement.placement import Targets, place
-from tilewright.runtime.placement.policy import DPPolicy
+from tilewright.runtime.placement.placement import Placement, Targets, place
+from tilewright.runtime.placement.policy import DPPolicy, LayoutWord
 from tilewright.runtime.request import Request
-from tilewright.runtime.tensor.convert import resolve_elements
-from tilewright.runtime.tensor.device import DeviceStorage
+from tilewright.runtime.tensor.array import resolve_elements
+from tilewright.runtime.tensor.storage import DeviceStorage
 from tilewright.runtime.tensor.tensor import Tensor, device_tensor
-from tilewright.runtime.transfer import Bytes, Fill, read_parts, write_parts
-from tilewright.runtime.translation import send_mapping
+from tilewright.runtime.transfer import Bytes, read_parts, send_mapping, write_parts
+
+
+class Notes(list[str]):
+    """Texts in the order in which they came, each once, however often a program repeats itself."""
+
+    def append(self, text: str) -> None:
+        """Add a text, unless it is there."""
+        if text not in self:
+            super().append(text)
+
+    def extend(self, texts: Iterable[str]) -> None:
+        """Add those of the texts that are not there."""
+        for text in texts:
+            self.append(text)
+
+
+MAX_NAMES = 4
+
+
+class OneRowNote:
+    """One line that names the tensors of one axis which ``row_wise`` has not divided.
+
+    Such a tensor counts as (1, n). So one unit of a level that divides rows has all of it, and the
+    other units have nothing. The line stands in ``notes`` and grows with every such tensor.
+    """
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+        self._names: list[str] = []  # the first of them
+        self._num_tensors = 0
+        self._homes: dict[str, None] = {}  # where they lie, in order
+        self._line = ""
+
+    def add(self, placement: Placement, targets: Targets) -> None:
+        """Name a tensor if it is such a one."""
+        if len(placement.shape) != 1 or not placement.shards or not _divides(placement, targets):
+            return
+        homes = placement.homes
+        where = place_name(homes[0]) if len(homes) == 1 else f"{len(homes)} PEs each"
+        self._num_tensors += 1
+        if len(self._names) < MAX_NAMES:
+            self._names.append(placement.name)
+        self._homes[where] = None
+        if self._line in self._notes:
+            self._notes.remove(self._line)
+        self._line = self._text()
+        self._notes.append(self._line)
+
+    def _text(self) -> str:
+        names = ", ".join(map(repr, self._names))
+        more = self._num_tensors - len(self._names)
+        who = f"tensor {names} has" if self._num_tensors == 1 else f"tensors {names} have"
+        if more > 0:
+            who = f"tensors {names} and {more} more have"
+        where = " and ".join(self._homes)
+        return (
+            f"{who} one axis, which counts as one row: 'row_wise' does not divide it, so it lies "
+            f"on {where}; 'column_wise' divides it"
+        )
+
+
+def _divides(placement: Placement, targets: Targets) -> bool:
+    """Return whether a level of the policy has several units to divide rows among."""
+    all_units = (targets.sips, targets.cubes, targets.pes)
+    return any(
+        level.layout is LayoutWord.ROW_WISE and (level.num_units or len(units)) > 1
+        for level, units in zip(placement.policy.levels, all_units, strict=True)
+    )
 
 
 class Deployments:
@@ -104,7 +170,7 @@ class Deployments:
             for piece in self._live[tensor.address].pieces(shard.home)
         ]
         has_bytes = self._carries_data or not dtype.is_floating()
-        fill = Fill(_word(element, dtype)) if has_bytes else None
+        fill = _word(element, dtype) if has_bytes else None
         what = f"fill of tensor {tensor.name!r}"
         writes = write_parts(self._driver, what, [(part, fill) for part in parts], timed=timed)
         self._driver.wait_all(requests if writes is None else [*requests, writes])

@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from weakref import WeakMethod, WeakSet, finalize, ref
 
 from tilewright.device.build import Device
-from tilewright.device.command_path import CommandPath, Delivery
+from tilewright.device.command import CommandPath, Delivery
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
+from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub
 from tilewright.engine.hub_program import Program
 from tilewright.engine.limit import Limits
-from tilewright.engine.message import first_line
 from tilewright.errors import (
     DeadlockError,
     EngineError,
@@ -26,7 +26,7 @@ from tilewright.errors import (
     LaunchEndedError,
     TilewrightError,
 )
-from tilewright.executor.effect import Effect, EffectLog
+from tilewright.executor.effect import EffectLog
 from tilewright.executor.launcher import Launcher, MmuOf
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import quiet_values
@@ -35,22 +35,18 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.address_space import QuarantinedSpace
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
-from tilewright.runtime.host_call import check_host_call
-from tilewright.runtime.host_effect import HostEffects
-from tilewright.runtime.host_watch import HostWatch
-from tilewright.runtime.memory import DeviceMemory
-from tilewright.runtime.mmus import Mmus
-from tilewright.runtime.placement.pages import TensorPages
-from tilewright.runtime.report import LaunchReport
-from tilewright.runtime.request import Completion, Request
-from tilewright.runtime.request_book import RequestBook
-from tilewright.runtime.running_device import (
+from tilewright.runtime.device import (
+    DeviceMemory,
+    HostEffects,
+    Mmus,
     RunningDevice,
     apply_served,
     build_device_at,
     build_running_device,
 )
-from tilewright.runtime.tensor_book import book_of
+from tilewright.runtime.host_watch import HostWatch, book_of, check_host_call
+from tilewright.runtime.placement.pages import TensorPages
+from tilewright.runtime.request import Completion, LaunchReport, Request, RequestBook
 
 
 class Observer(Protocol):
@@ -224,12 +220,13 @@ class Driver:
             for pe, task in delivery.arrivals.items()
         }
 
-    def add_host_effect(self, effect: Effect, what: str) -> int:
-        """Return the number of an effect on memory or page tables that the host asks for.
+    def add_host_effect(self, act: Callable[[], object], what: str, *, changes: bool = True) -> int:
+        """Return the number of what the host does to memory or page tables once a task is served.
 
-        An error in a kernel does not stop it: what is under way then happens at once.
+        An error in a kernel does not stop it: what is under way then happens at once. ``changes``
+        says whether anything is other than before.
         """
-        return self._host_effects.add(self.effects, effect, what)
+        return self._host_effects.add(self.effects, act, what, changes=changes)
 
     def _new_request(self, what: str) -> Request:
         check_host_call(what)

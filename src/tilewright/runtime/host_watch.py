@@ -1,23 +1,77 @@
-"""What a sanitizer hears of the host: tensors, transfers, launches, and what was waited for."""
+"""Calls of the host: their lines, those that are refused, what a sanitizer hears of them."""
 
 import contextlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 import tilewright
 from tilewright.device.dma import Access
-from tilewright.executor.sanitize.effect import WatchedEffectLog
+from tilewright.errors import KernelError
+from tilewright.executor.effect import WatchedEffectLog
+from tilewright.language.dtype import DType, int4
+from tilewright.language.executor import program_here
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.access import AccessKind, Launch
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
-from tilewright.memory.sanitizer.tensor import Region, WatchedTensor
+from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.virtual_range import VirtualRange
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.request import Request
-from tilewright.runtime.tensor_book import note_pages
+
+
+def note_pages(
+    note: Callable[..., WatchedTensor], pages: TensorPages, at_ps: int = 0
+) -> WatchedTensor:
+    """Describe a tensor to a book or a sanitizer, by ``TensorBook.add`` or what has its parameters.
+
+    ``at_ps`` is the time of the allocation.
+    """
+    placement, base = pages.placement, pages.base
+    regions = [
+        Region(
+            home=home,
+            offset=piece.offset,
+            address=base + piece.span.start,
+            num_bytes=len(piece.span),
+            kind=placement.memory,
+            times=piece.times,
+            step=piece.step,
+            offset_step=piece.offset_step,
+        )
+        for home in placement.homes
+        for piece in pages.repeated_pieces(home)
+    ]
+    parts = [
+        TensorPart(base + part.offset, tuple(extent.start for extent in part.box), part.shape)
+        for part in placement.parts
+    ]
+    return note(
+        placement.name,
+        placement.shape,
+        str(placement.dtype),
+        item_bits(placement.dtype),
+        regions=regions,
+        parts=parts,
+        sight=pages.sight,
+        at_ps=at_ps,
+    )
+
+
+def book_of(tensors: Iterable[TensorPages]) -> TensorBook:
+    """Return a book of these tensors, for the text of one error."""
+    book = TensorBook()
+    for pages in tensors:
+        note_pages(book.add, pages)
+    return book
+
+
+def item_bits(dtype: DType) -> int:
+    """Return the bits that an element has in memory."""
+    return dtype.bits if dtype is int4 else 8 * dtype.storage.itemsize
+
 
 PACKAGE = Path(tilewright.__file__).parent
 ROOMS = (
@@ -115,3 +169,13 @@ def host_line() -> str:
     if frame is None:
         return ""
     return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+
+def check_host_call(what: str) -> None:
+    """Raise KernelError if the caller is a program of a kernel; ``what`` is what it asks for."""
+    program = program_here()
+    if program is None:
+        return
+    found = f"a call of the host ({what}) inside a kernel"
+    fix = "make it before or after the launch, and pass tensors to the kernel"
+    raise KernelError(f"{host_line()}, {program}", found, "calls of tl alone", fix)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,11 @@ from tilewright.errors import InternalError, RequestError, TilewrightError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, UnmapMsg
 from tilewright.runtime.driver import Driver
+from tilewright.runtime.launch.bind import LaunchOptions, LaunchOwner
 from tilewright.runtime.launch.launch import launch
-from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
 from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
-from tilewright.runtime.transfer import Bytes, Fill, pe_dma, read_parts, write_parts
-from tilewright.runtime.translation import send_mapping
+from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, send_mapping, write_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,8 @@ def submit_message(driver: Driver, owner: LaunchOwner, message: Message) -> Requ
         case MemoryReadMsg():
             part = _part(driver, "memory read", message.address, message.num_bytes)
             request, (space,) = read_parts(driver, "memory read", [part])
-            _fill_when_complete(request, message, space)
+            if request is not None:
+                request.listeners.append(partial(_take_data, message, space))
         case PeDmaMsg(pe=pe, access=access):
             part = _part(driver, "PE DMA", message.address, message.num_bytes)
             request = pe_dma(driver, "PE DMA", pe, part, access)
@@ -89,19 +90,15 @@ def submit_message(driver: Driver, owner: LaunchOwner, message: Message) -> Requ
     return request
 
 
-def _fill_when_complete(request: Request | None, message: MemoryReadMsg, space: Bytes) -> None:
-    def fill() -> None:
-        message.data = space.tobytes()
-
-    if request is not None:
-        request.listeners.append(fill)
+def _take_data(message: MemoryReadMsg, space: Bytes) -> None:
+    message.data = space.tobytes()
 
 
-def _written(message: MemoryWriteMsg) -> Bytes | Fill:
+def _written(message: MemoryWriteMsg) -> Bytes | bytes:
     if message.data is None:
         if not message.pattern:
             raise RequestError("memory write", "an empty pattern", "at least a byte", "give one")
-        return Fill(message.pattern)
+        return message.pattern
     if len(message.data) != message.num_bytes:
         found, expected = f"{len(message.data)} bytes of data", f"num_bytes={message.num_bytes}"
         raise RequestError("memory write", found, expected, "make them equal")

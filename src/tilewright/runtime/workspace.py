@@ -12,28 +12,27 @@ import numpy as np
 
 from tilewright import language
 from tilewright.device.build import Device
-from tilewright.device.command_path import CommandPath
-from tilewright.device.dtype import num_bytes_of
+from tilewright.device.check import num_bytes_of
+from tilewright.device.command import CommandPath
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
+from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.grid import checked_grid, dealt
-from tilewright.executor.launcher import check_pes
+from tilewright.executor.launcher import Share, Terms, check_pes
+from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.quiet import quiet_values
 from tilewright.executor.run import Counters, Run
-from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.executor.stream import Stream
-from tilewright.executor.terms import Share, Terms
-from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.packing import bytes_of_elements, elements_of_bytes
-from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
+from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
+from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
 from tilewright.memory.mapping import Sight
 from tilewright.memory.page_table import PageTable
@@ -44,9 +43,8 @@ from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
-from tilewright.runtime.memory import DeviceMemory
-from tilewright.runtime.running_device import apply_served, build_device_at, build_launcher
-from tilewright.runtime.tensor_book import item_bits
+from tilewright.runtime.device import DeviceMemory, apply_served, build_device_at, build_launcher
+from tilewright.runtime.host_watch import item_bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,18 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.table import ALGORITHMS
 from tilewright.engine import EngineKind
 from tilewright.host import LaunchReport, RuntimeContext
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine, build_machine, shift_refresh
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import BenchOutcome
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     at_least,
     exact,
 )
@@ -141,7 +138,7 @@ def check_collective(kind: EngineKind, *, name: str, algorithms: tuple[str, ...]
     return at_least(1, min(ratios), "x bound")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     yield "BO1 a launch of nothing on one PE", check_command
     yield "BO1 the command of the eighth PE", check_last_command
     product = {
@@ -165,6 +162,3 @@ def _table() -> Iterator[tuple[str, Check]]:
         able = tuple(it.name for it in ALGORITHMS.values() if operation in it.operations)
         check = partial(check_collective, name=name, algorithms=able)
         yield f"BO4 {name} by {len(able)} algorithms: nearest run", check
-
-
-BOUNDS = tuple(Oracle(name, OracleGroup.BOUNDS, check) for name, check in _table())

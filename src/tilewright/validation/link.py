@@ -6,30 +6,27 @@ from functools import lru_cache, partial
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
-from tilewright.device.ucie import ucie_raw_rate
 from tilewright.engine import (
     EngineKind,
     EngineSpec,
     ServerSpec,
     TaskGraph,
-    build_engine,
 )
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, reverse_link
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import PcieSpec
-from tilewright.machine.topology_pcie import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
+from tilewright.machine.spec.network import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
+from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     exact,
+    gb_per_s,
     printed,
     ramp,
 )
-from tilewright.validation.rate import gb_per_s
 
 GB = "GB/s"
 GB_PER_US = 1_000  # bytes per microsecond of one GB/s
@@ -45,13 +42,9 @@ def check_stream(
     kind: EngineKind, *, bytes_per_us: int, figure: str, flit_bytes: int = FLIT_BYTES
 ) -> Finding:
     """What a link carries in the long run."""
-    engine = build_engine(kind, EngineSpec(flit_bytes))
-    route = engine.add_route([engine.add_server(ServerSpec("link", bytes_per_us))])
-    graph = TaskGraph()
-    graph.transfer(route, STREAM_BYTES)
-    engine.submit(graph)
-    engine.run()
-    return ramp(Fraction(figure), gb_per_s(STREAM_BYTES, engine.now_ps), GB)
+    link, spec = ServerSpec("link", bytes_per_us), EngineSpec(flit_bytes)
+    taken_ps = transfer_ps(kind, [link], STREAM_BYTES, spec)
+    return ramp(Fraction(figure), gb_per_s(STREAM_BYTES, taken_ps), GB)
 
 
 def check_figure(_kind: EngineKind, *, rate: Fraction, figure: str) -> Finding:
@@ -61,18 +54,13 @@ def check_figure(_kind: EngineKind, *, rate: Fraction, figure: str) -> Finding:
 
 def check_chain(kind: EngineKind, *, hops: int, flits: int, reassemble: bool) -> Finding:
     """One packet through equal links that take it in whole, or pass it on as it comes."""
-    engine = build_engine(kind, EngineSpec(FLIT_BYTES, flits))
     links = [
-        engine.add_server(ServerSpec(f"link{hop}", RATE, LATENCY_PS, reassemble=reassemble))
-        for hop in range(hops)
+        ServerSpec(f"link{hop}", RATE, LATENCY_PS, reassemble=reassemble) for hop in range(hops)
     ]
-    graph = TaskGraph()
-    graph.transfer(engine.add_route(links), flits * FLIT_BYTES)
-    engine.submit(graph)
-    engine.run()
+    found_ps = transfer_ps(kind, links, flits * FLIT_BYTES, EngineSpec(FLIT_BYTES, flits))
     whole_ps = hops * (LATENCY_PS + flits * FLIT_PS)
     flowing_ps = hops * (LATENCY_PS + FLIT_PS) + (flits - 1) * FLIT_PS
-    return exact(whole_ps if reassemble else flowing_ps, engine.now_ps, "ps")
+    return exact(whole_ps if reassemble else flowing_ps, found_ps, "ps")
 
 
 # -- inside a machine ----------------------------------------------------------------------------
@@ -89,8 +77,7 @@ def _rate_of(device: Device, trip: int) -> Fraction:
     graph = TaskGraph()
     for number in range(2):
         graph.exchange(trip, STREAM_BYTES, effect=number)
-    device.engine.submit(graph)
-    device.engine.run()
+    finish(device.engine, graph)
     (first_ps, _), (second_ps, _) = device.engine.take_effects()
     return gb_per_s(STREAM_BYTES, second_ps - first_ps)
 
@@ -126,8 +113,7 @@ def _ends_ps(link_ids: tuple[int, ...], kind: EngineKind) -> list[int]:
     for number, link_id in enumerate(link_ids):
         route = device.engine.add_route([device.links[link_id]])
         graph.transfer(route, STREAM_BYTES, effect=number)
-    device.engine.submit(graph)
-    device.engine.run()
+    finish(device.engine, graph)
     return [end_ps for end_ps, _ in sorted(device.engine.take_effects(), key=lambda end: end[1])]
 
 
@@ -142,7 +128,7 @@ PAYLOAD = {  # PCIe 5.0 x16: by most payload and overhead of a packet
 MODULES = {16: "64", 64: "256"}  # UCIe at 32 GT/s, by lanes
 
 
-def _pcie() -> Iterator[tuple[str, Check]]:
+def _pcie() -> Iterator[Row]:
     for generation, figure in RAW.items():
         spec = PcieSpec(generation=generation, overhead_bytes=0)
         name = f"LI1 PCIe {generation}.0 x16 raw"
@@ -162,9 +148,9 @@ def _pcie() -> Iterator[tuple[str, Check]]:
         yield f"LI2 host {access.value} of 4 MiB in the machine", check
 
 
-def _ucie() -> Iterator[tuple[str, Check]]:
+def _ucie() -> Iterator[Row]:
     for lanes, figure in MODULES.items():
-        rate = ucie_raw_rate(lanes, megatransfers_per_s=32_000)
+        rate = Fraction(lanes * 32_000, 8)  # raw bytes a microsecond: a bit a lane and transfer
         name = f"LI3 UCIe x{lanes} at 32 GT/s"
         yield f"{name}, closed form", partial(check_figure, rate=rate, figure=figure)
         yield (
@@ -178,7 +164,7 @@ def _ucie() -> Iterator[tuple[str, Check]]:
         yield f"LI3 {access.value} of 4 MiB over one connection in the machine", check
 
 
-def _chains() -> Iterator[tuple[str, Check]]:
+def _chains() -> Iterator[Row]:
     for hops, flits in ((1, 1), (3, 16), (7, 64)):
         for law, what, reassemble in (("LI4", "whole", True), ("LI5", "flowing", False)):
             name = f"{law} {flits} flits over {hops} links, {what}"
@@ -188,6 +174,5 @@ def _chains() -> Iterator[tuple[str, Check]]:
         yield name, partial(check_duplex, wire=wire)
 
 
-LINKS = tuple(
-    Oracle(name, OracleGroup.LINKS, check) for name, check in (*_pcie(), *_ucie(), *_chains())
-)
+def oracles() -> Iterator[Row]:
+    yield from (*_pcie(), *_ucie(), *_chains())

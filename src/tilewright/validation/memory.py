@@ -15,11 +15,12 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.memory.place import MemoryKind
 from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS
-from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.engine_run import finish
+from tilewright.validation.finding import Finding, Row, exact
 
 SEED = 1
 PE = PeCoord(0, 0, 0)
@@ -88,9 +89,7 @@ def _end_ns(trips: Sequence[Callable[[Device], int]], num_bytes: int, device: De
     graph = TaskGraph()
     for place, trip in enumerate(trips):
         graph.exchange(trip(device), num_bytes, tag=place * num_bytes)
-    device.engine.submit(graph)
-    device.engine.run()
-    return Fraction(device.engine.now_ps, PS_PER_NS)
+    return Fraction(finish(device.engine, graph), PS_PER_NS)
 
 
 def check_own_tcm(kind: EngineKind, *, access: Access) -> Finding:
@@ -121,7 +120,7 @@ def check_channels(kind: EngineKind) -> Finding:
     return exact(8, two - one, "ns")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for name, pages, expected in (
         ("a load that walks", (0,), 53),
         ("a load of a page that is walked for", (0, 0, 0, 0), 53),
@@ -133,6 +132,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     for access in Access:
         yield f"ME2 {access.value} of 64 KiB of the own TCM", partial(check_own_tcm, access=access)
     yield "ME3 two reads on a channel each: the second ends later", check_channels
-
-
-MEMORY = tuple(Oracle(name, OracleGroup.MEMORY, check) for name, check in _table())

@@ -7,21 +7,18 @@ from functools import cache, partial
 import numpy as np
 
 from tilewright.analysis.phases import MAX_PHASES, T_975, sample_phases, spread_of
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import BankedMemory
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.memory import BankedMemory
+from tilewright.engine.dram.spec import BankedSpec
 from tilewright.errors import InternalError
 from tilewright.host import RuntimeContext
-from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.build import Machine, build_machine, shift_refresh
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.refresh_phase import shift_refresh
 from tilewright.programs import PROGRAMS
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     at_least,
     at_most,
     exact,
@@ -167,7 +164,7 @@ def check_periodic(kind: EngineKind) -> Finding:
     return exact(0, found, "phases")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for count in (16, 97):
         yield f"PH1 a burst at {count} phases, wrong latencies", partial(check_burst, count=count)
     yield f"PH1 mean of {NUM_FINE} phases, off its closed form", check_mean
@@ -179,6 +176,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     yield f"PH3 {LAUNCH}: least spread", check_spread
     yield f"PH3 {LAUNCH}: greatest spread", check_most
     yield "PH4 phases an interval apart that differ", check_periodic
-
-
-PHASES = tuple(Oracle(name, OracleGroup.PHASES, check) for name, check in _table())

@@ -11,7 +11,7 @@ from tests.kinds import needs_both_engines
 from tilewright.analysis.advice.bound import shortest_ps
 from tilewright.analysis.advice.change import INTERLEAVE, WINDOW, change_of, single_changes
 from tilewright.engine import EngineKind
-from tilewright.machine.refresh_phase import phase_shift_ps
+from tilewright.machine.build import phase_shift_ps
 from tilewright.studies.run.execute import execute
 from tilewright.validation.advice import trial_of
 

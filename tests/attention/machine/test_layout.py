@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tilewright.attention.backends.machine import LayoutSpec, RowLayout, RowPlacement, plan_layout
 from tilewright.errors import AttentionError
 from tilewright.language.dtype import float16
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
+from tilewright.machine.coords import Grid, PeCoord
 from tilewright.runtime.placement.placement import Targets, place
 
 GRID = Grid(num_sips=2, columns=2, rows=1, num_pes_per_cube=4)

@@ -7,7 +7,7 @@ from tests.models.gguf_making import TOKENS, tiny_metadata, tiny_tensors, write_
 from tilewright.errors import ModelFileError
 from tilewright.models.gguf.file import open_gguf
 from tilewright.models.gguf.tokenizer import tokenizer_of_gguf
-from tilewright.models.tokenizer import Tokenizer
+from tilewright.models.model import Tokenizer
 
 
 def tokenizer(path: Path, **changes: Any) -> Tokenizer:

@@ -10,8 +10,7 @@ from tests.programs.probe.machines import small_machine
 from tilewright.device.dma import Access
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.programs.probe.case import PROBE_CASES
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import ProbeRow

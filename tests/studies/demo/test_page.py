@@ -12,18 +12,10 @@ def test_the_page_has_the_figures_of_the_record() -> None:
     assert page.contexts == record.sizes.contexts
     assert page.flows == tuple(flow_label(flow.flow) for flow in record.flows)
     for flow in record.flows:
-        quality = page.quality[flow_label(flow.flow)]
-        assert (quality.mass, quality.needles_found) == (
-            flow.quality.mass,
-            flow.quality.needles.found,
-        )
+        assert page.quality[flow_label(flow.flow)] == flow.quality
         for step in flow.steps:
-            shown = page.step(flow_label(flow.flow), step.context)
-            found = step.attention
-            assert (shown.latency_ps, shown.speedup) == (found.latency_ps, step.speedup)
-            assert shown.num_bytes == found.bytes
-            assert [stage.name for stage in shown.stages] == [stage.name for stage in found.stages]
-            assert shown.bottleneck == "HBM 91 %"
+            assert page.step(flow_label(flow.flow), step.context).found == step
+    assert "HBM 91 %" in decode_page_text(page)
 
 
 def test_a_page_without_usages_leaves_that_section_out() -> None:

@@ -70,7 +70,7 @@ def test_all_pages_and_dense_outputs_keep_everything(context: int, num_requests:
     found = judge_step(requests, outputs_of(requests), pages, page_size=PAGE, scale=SCALE)
     assert found.mass == pytest.approx(1.0)
     assert found.output_error == pytest.approx(0.0, abs=1e-5)
-    assert found.needles_found == found.needles_planted == num_requests * HEADS
+    assert found.needles.found == found.needles.planted == num_requests * HEADS
 
 
 @given(context=st.integers(4, 21), data=st.data())
@@ -98,7 +98,7 @@ def test_mass_is_that_of_the_tokens_on_the_pages_that_were_read(
     ]
     assert found.mass == pytest.approx(sum(kept) / len(kept))
     on_read = [needle for needle in request.needles if needle.position // PAGE in read[needle.head]]
-    assert found.needles_found == len(on_read)
+    assert found.needles.found == len(on_read)
 
 
 def test_the_error_is_relative_to_the_norm_of_the_dense_output() -> None:

@@ -52,7 +52,7 @@ def test_both_engines_give_the_same_record_but_for_themselves(
     scale: Path, kind: EngineKind
 ) -> None:
     native, other = (
-        run_program(replace(request_of(scale, n=256), engine=engine), RunWatch(), {})
+        run_program(replace(request_of(scale, n=256), engine=engine), RunWatch())
         for engine in (EngineKind.REFERENCE, kind)
     )
     left, right = native.model_dump(), other.model_dump()

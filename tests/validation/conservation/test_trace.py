@@ -21,21 +21,19 @@ from tilewright.validation.conservation.defect import (
 )
 from tilewright.validation.conservation.rules import check_engine_fires, count_rises
 from tilewright.validation.conservation.run import (
+    LoadTrace,
     Run,
+    count_idle,
+    count_overtaken,
     early,
     idle,
+    least_ps,
     overtaken,
     overused,
     seeded_runs,
     too_fast,
     wrong_bytes,
     wrong_queues,
-)
-from tilewright.validation.conservation.trace import (
-    LoadTrace,
-    count_idle,
-    count_overtaken,
-    least_ps,
 )
 from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 

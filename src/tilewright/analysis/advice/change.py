@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from tilewright.machine.field import spec_of_fields
-from tilewright.machine.link_field import HOST_LINK
+from tilewright.machine.field import HOST_LINK, spec_of_fields
 from tilewright.records.document import JsonScalar
 
 REFRESH = "cube.hbm.refresh.all_bank_ps"

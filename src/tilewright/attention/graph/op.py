@@ -45,6 +45,8 @@ class Op:
     """Names of the operands. A last name that ends in ``...`` stands for one or more."""
     sides: ClassVar[frozenset[Side]] = frozenset(Side)
     """Where the op may be used."""
+    spans_row: ClassVar[bool] = False
+    """Whether the op needs more than the page at hand, whatever its attributes are."""
     dims: ClassVar[tuple[int, ...]] = ()
     """Values that the attribute ``dim`` may have, if the op has one."""
     choices: ClassVar[Mapping[str, type[StrEnum]]] = MappingProxyType({})
@@ -72,6 +74,11 @@ class Op:
     @property
     def name(self) -> str:
         return type(self).__name__
+
+    @property
+    def is_row_op(self) -> bool:
+        """Whether the op needs more than the page at hand."""
+        return self.spans_row or getattr(self, "dim", None) == 0
 
     def infer(self, inputs: Types, scope: Scope, /) -> ValueType:
         """The type of the result, once side and number of operands are known to fit. Pure."""

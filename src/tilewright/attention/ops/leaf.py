@@ -1,6 +1,16 @@
 """Where values come from: inputs, fields, state, parameters, constants, attention itself."""
 
-from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, Types, ValueType
+from tilewright.attention.graph import (
+    FORMAT,
+    DType,
+    Graph,
+    Leading,
+    Op,
+    Scope,
+    Side,
+    Types,
+    ValueType,
+)
 from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.rule import INDEXER_ONLY, check_whole
 
@@ -108,6 +118,17 @@ class PromptMass(_Mass):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_whole(self, "window", self.window, least=1)
+
+
+def wants_mass(graph: Graph) -> bool:
+    """Return whether the flow reads what the last attention gave each page."""
+    return any(isinstance(node.op, AttentionMass) for node in graph.nodes(Side.INDEXER))
+
+
+def prompt_windows(graph: Graph) -> tuple[int, ...]:
+    """Return the windows of prompt queries whose masses the flow reads, ascending."""
+    ops = [node.op for node in graph.nodes(Side.INDEXER)]
+    return tuple(sorted({op.window for op in ops if isinstance(op, PromptMass)}))
 
 
 EXAMPLES = (

@@ -56,6 +56,7 @@ class Normalize(OneValue):
     RAGGED. Pages outside ``span`` pass through.
     """
 
+    spans_row = True
     sides = INDEXER_ONLY
     need = need_float
     formats = (FORMAT.RAGGED,)
@@ -71,6 +72,7 @@ class Conv1d(OneValue):
     are not read and pass through.
     """
 
+    spans_row = True
     sides = INDEXER_ONLY
     need = need_float
     formats = (FORMAT.RAGGED,)
@@ -109,6 +111,7 @@ class PoolPages(OneValue):
     Pages outside ``span`` pass through. x is RAGGED or PAGED.
     """
 
+    spans_row = True
     sides = INDEXER_ONLY
     formats = (FORMAT.RAGGED, FORMAT.PAGED)
     kind: Kind
@@ -129,6 +132,7 @@ class ShiftPages(OneValue):
     page are ordinary entries here; those that are not there are computed from 0.
     """
 
+    spans_row = True
     sides = INDEXER_ONLY
     need = need_rank_two
     formats = (FORMAT.RAGGED, FORMAT.PAGED)
@@ -146,6 +150,7 @@ class AcrossHeads(OneValue):
     With it all KV heads of a request can share a selection.
     """
 
+    spans_row = True
     sides = INDEXER_ONLY
     kind: Kind = Kind.SUM
 

@@ -24,6 +24,7 @@ class SelectionOp(Op):
     """
 
     operands = ("scores",)
+    spans_row = True
     sides = INDEXER_ONLY
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
@@ -153,6 +154,7 @@ class SelectedTokens(Op):
     """
 
     operands = ("selection",)
+    spans_row = True
     sides = INDEXER_ONLY
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:

@@ -12,7 +12,7 @@ from tilewright.device.gemm import build_gemm
 from tilewright.language.dtype import float16
 from tilewright.machine import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.records.language_bench import GemmFigures
+from tilewright.records.bench import GemmFigures
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_S
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.bench.language.case import CASES, LanguageCase
 from tilewright.bench.language.gemm import GemmSpec, measure_gemm
-from tilewright.bench.language.kernels import decode_kernel, step_kernel
+from tilewright.bench.language.kernels import CASES, LanguageCase, decode_kernel, step_kernel
 from tilewright.bench.peers import load_peer
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.language.dtype import DType, float16
@@ -21,7 +20,7 @@ from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
 from tilewright.records import installed_versions
-from tilewright.records.language_bench import LanguageBenchRecord, LanguageRow, TritonRatios
+from tilewright.records.bench import LanguageBenchRecord, LanguageRow, TritonRatios
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_US
 

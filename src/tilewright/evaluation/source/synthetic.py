@@ -10,8 +10,8 @@ from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
 from tilewright.evaluation.replay import dense_outputs
 from tilewright.evaluation.source.base import Case, SourceSpec, generator_of
 from tilewright.evaluation.stream import PlantedNeedle, Stream
-from tilewright.models.namespace import Array
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.models.weights import Array
+from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
 Floats = npt.NDArray[np.float32]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from tilewright.errors import AllocationError, SpecError
 from tilewright.interop.kernbench.address import PhysAddr
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.allocator import Allocator, AllocatorStatistics
 
 

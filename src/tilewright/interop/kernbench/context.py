@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from tilewright.errors import ProgramError, TilewrightError
-from tilewright.host.device import Accelerator, Ahbm
-from tilewright.host.device import DeviceSelector as HostDevice
+from tilewright.host.worker import Accelerator, Ahbm
+from tilewright.host.worker import DeviceSelector as HostDevice
 from tilewright.interop.kernbench.distributed import DistributedContext
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.launch import plan_launch

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tilewright.collectives.reduction import Reduction
+from tilewright.collectives.operation import Reduction
 from tilewright.errors import CollectiveError, ProgramError, UnknownAttributeError
 from tilewright.interop.kernbench.ccl.backend import AhbmCCLBackend, CollectiveContext
 from tilewright.interop.kernbench.ccl.config import (

@@ -22,12 +22,12 @@ from tilewright.interop.kernbench.message import (
 from tilewright.interop.kernbench.message_send import Sent
 from tilewright.interop.kernbench.tensor import TensorShard
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
-from tilewright.language.triton_adaptor import is_triton_object
+from tilewright.language.triton.adaptor import is_triton_object
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.schema import near_names
+from tilewright.machine.file.schema import near_names
+from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.launch.launch import launch
-from tilewright.runtime.launch.options import LaunchOptions
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.units import PS_PER_NS
 
 

@@ -14,9 +14,9 @@ from tilewright.interop.kernbench.tensor import TensorShard
 from tilewright.interop.kernbench.value import Completion
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.place import MemoryKind, MemoryPlace
-from tilewright.runtime.memory import DeviceMemory
+from tilewright.runtime.device import DeviceMemory
 from tilewright.runtime.placement.pages import MemoryPart
 
 Units = int | tuple[int, ...] | str

@@ -27,15 +27,14 @@ from tilewright.interop.kernbench.message import (
 )
 from tilewright.machine.build import Machine
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 from tilewright.memory.address import PhysicalByte, VirtualByte
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
 from tilewright.memory.place import MemoryKind
 from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
-from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, write_parts
-from tilewright.runtime.translation import send_mapping
+from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, send_mapping, write_parts
 
 DIRECTIONS = {"read": Access.READ, "write": Access.WRITE}
 PATTERNS = '"zero", a byte (0 to 255), bytes to repeat, or None, which changes no byte'

@@ -1,8 +1,7 @@
 """The schema of a machine file, one file per part of the machine."""
 
-from tilewright.machine.spec.block import BlockSpec
+from tilewright.machine.spec.field import BlockSpec
 from tilewright.machine.spec.hbm import HbmSpec, HbmTimingSpec, RefreshSpec, SramSpec
-from tilewright.machine.spec.link import FabricSpec, HostSpec, PcieSpec, UcieSpec
 from tilewright.machine.spec.machine import (
     AddressSpec,
     CubeSpec,
@@ -10,7 +9,15 @@ from tilewright.machine.spec.machine import (
     MachineSpec,
     SipSpec,
 )
-from tilewright.machine.spec.noc import CrossbarSpec, MeshSpec, RingSpec
+from tilewright.machine.spec.network import (
+    CrossbarSpec,
+    FabricSpec,
+    HostSpec,
+    MeshSpec,
+    PcieSpec,
+    RingSpec,
+    UcieSpec,
+)
 from tilewright.machine.spec.pe import (
     CommandProcessorSpec,
     DmaSpec,

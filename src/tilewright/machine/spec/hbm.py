@@ -11,12 +11,14 @@ from tilewright.limits import (
     MAX_CHUNK_BURSTS,
     MAX_DISTANCE_PS,
     MAX_SPAN_BURSTS,
+    MapField,
     min_refresh_interval_ps,
 )
-from tilewright.machine.spec.block import BlockSpec
-from tilewright.machine.spec.quantity import (
+from tilewright.machine.spec.field import (
     MAX_CLOCKS,
     MAX_COUNT,
+    BlockSpec,
+    BrokenRule,
     BytesPerUs,
     Clocks,
     Count,
@@ -24,11 +26,9 @@ from tilewright.machine.spec.quantity import (
     PositiveTime,
     Size,
     Spec,
+    is_power_of_two,
 )
-from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 from tilewright.units import PS_PER_US
-
-MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
 
 
 class HbmTimingSpec(Spec):

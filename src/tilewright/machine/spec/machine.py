@@ -11,14 +11,29 @@ from tilewright.limits import (
     MAX_PACKETS,
     max_channel_bursts,
 )
-from tilewright.machine.spec.block import BlockSpec
+from tilewright.machine.spec.field import (
+    BlockSpec,
+    BrokenRule,
+    BytesPerUs,
+    Count,
+    Latency,
+    Micrometres,
+    Size,
+    Spec,
+    is_power_of_two,
+    walk_sections,
+)
 from tilewright.machine.spec.hbm import HbmSpec, SramSpec
-from tilewright.machine.spec.link import FabricSpec, HostSpec, UcieSpec
-from tilewright.machine.spec.noc import CrossbarSpec, MeshSpec, NocSpec, RingSpec
+from tilewright.machine.spec.network import (
+    CrossbarSpec,
+    FabricSpec,
+    HostSpec,
+    MeshSpec,
+    NocSpec,
+    RingSpec,
+    UcieSpec,
+)
 from tilewright.machine.spec.pe import CommandProcessorSpec, PeSpec
-from tilewright.machine.spec.quantity import BytesPerUs, Count, Latency, Micrometres, Size, Spec
-from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
-from tilewright.machine.spec.walk import walk_sections
 
 ONE_LINE = r"^[^\t\n\r]*$"
 PacketSize = Annotated[Size, Field(le=MAX_FLIT_BYTES)]

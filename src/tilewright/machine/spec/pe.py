@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from tilewright.machine.spec.block import BlockSpec
-from tilewright.machine.spec.kind import kind_or
-from tilewright.machine.spec.quantity import (
+from tilewright.machine.spec.field import (
     MAX_COUNT,
+    BlockSpec,
+    BrokenRule,
     BytesPerUs,
     Count,
     Latency,
@@ -16,8 +16,9 @@ from tilewright.machine.spec.quantity import (
     ReservedSize,
     Size,
     Spec,
+    is_power_of_two,
+    kind_or,
 )
-from tilewright.machine.spec.rule import BrokenRule, is_power_of_two
 
 Hertz = Annotated[int, Field(ge=1, le=10**12)]
 Channels = Annotated[int, Field(ge=1, le=1024)]
@@ -47,7 +48,7 @@ class _ArraySpec(BlockSpec):
 
 
 class DotArraySpec(_ArraySpec):
-    """Multiply-adds in blocks of dot products; ``device.dot_array`` has the law."""
+    """Multiply-adds in blocks of dot products; ``device.gemm`` has the law."""
 
     kind: Literal["dot_array"] = Field("dot_array", description="or systolic")
     depth: Count = Field(16, description="K of one step")
@@ -57,7 +58,7 @@ class DotArraySpec(_ArraySpec):
 
 
 class SystolicSpec(_ArraySpec):
-    """Multiply-adds in a grid of cells, one a cell; ``device.systolic`` has the law."""
+    """Multiply-adds in a grid of cells, one a cell; ``device.gemm`` has the law."""
 
     kind: Literal["systolic"] = Field("systolic", description="or dot_array")
 

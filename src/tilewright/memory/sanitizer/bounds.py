@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.sanitizer.access import Access
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, side_of
 from tilewright.memory.sanitizer.tensor import TensorBook, WatchedTensor

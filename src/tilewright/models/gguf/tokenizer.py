@@ -4,10 +4,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tilewright.errors import ModelFileError
 from tilewright.models.gguf.file import GgufFile
-from tilewright.models.library import load_library
-from tilewright.models.tokenizer import Tokenizer
+from tilewright.models.model import Tokenizer, load_library
 
 PREFIX = "tokenizer.ggml."
 CONTROL, USER_DEFINED = 3, 4  # token types
@@ -51,7 +49,7 @@ def tokenizer_of_gguf(file: GgufFile) -> Tokenizer:
     source = TokenizerSource(file)
     library = load_library("tokenizers", where=f"the tokenizer of {file.path}")
     made = source.built(library)
-    first = source.token_id("bos_token_id") if source.flag("add_bos_token") else None
+    first = source.token_id("bos_token_id") if source.entries.flag("add_bos_token", False) else None
     lost = [byte for byte, letter in letters_of_bytes().items() if letter not in source.tokens]
     return Tokenizer(made, source.end_tokens(), first, frozenset(lost))
 
@@ -68,56 +66,54 @@ class TokenizerSource:
     """The tokenizer's entries in the metadata, checked against each other."""
 
     def __init__(self, file: GgufFile) -> None:
-        self._file = file
-        if self._entry("model") != "gpt2":
-            raise self._fail("model", repr(self._entry("model")), "'gpt2', byte-level BPE")
-        if self._entry("pre") not in SPLITTERS:
-            raise self._fail("pre", repr(self._entry("pre")), f"one of {', '.join(SPLITTERS)}")
-        if self.flag("add_space_prefix"):
-            raise self._fail("add_space_prefix", "true", "false")
+        self.entries = entries = file.entries.below(PREFIX)
+        if entries.value("model") != "gpt2":
+            raise entries.fail("model", repr(entries.value("model")), "'gpt2', byte-level BPE")
+        self._pre = entries.value("pre")
+        if self._pre not in SPLITTERS:
+            raise entries.fail("pre", repr(self._pre), f"one of {', '.join(SPLITTERS)}")
+        if entries.flag("add_space_prefix", False):
+            raise entries.fail("add_space_prefix", "true", "false")
         self.tokens = self._texts("tokens")
-        self.types = self._entry("token_type", [1] * len(self.tokens))
+        self.types = entries.value("token_type", [1] * len(self.tokens))
         if not isinstance(self.types, list) or len(self.types) != len(self.tokens):
-            raise self._fail("token_type", repr(self.types)[:40], "a number for every token")
+            found = repr(self.types)[:40]
+            raise entries.fail("token_type", found, "a number for every token")
 
     def built(self, library: Any) -> Any:
         vocabulary = {token: index for index, token in enumerate(self.tokens)}
         if len(vocabulary) != len(self.tokens):
-            raise self._fail("tokens", "a token twice", "each token once")
+            raise self.entries.fail("tokens", "a token twice", "each token once")
         merges = [tuple(merge.split(" ")) for merge in self._texts("merges")]
         if any(len(merge) != 2 for merge in merges):
-            raise self._fail("merges", "a merge of other than two tokens", "two with a space")
-        ignore = self._entry("pre") == "llama-bpe"
+            raise self.entries.fail(
+                "merges", "a merge of other than two tokens", "two with a space"
+            )
+        ignore = self._pre == "llama-bpe"
         try:
             model = library.models.BPE(vocab=vocabulary, merges=merges, ignore_merges=ignore)
         except Exception as error:  # the library raises no narrower class
-            raise self._fail("merges", str(error), "merges of known tokens") from error
+            raise self.entries.fail("merges", str(error), "merges of known tokens") from error
         made = library.Tokenizer(model)
-        made.pre_tokenizer = SPLITTERS[str(self._entry("pre"))](library)
+        made.pre_tokenizer = SPLITTERS[self._pre](library)
         made.decoder = library.decoders.ByteLevel()
-        if self._entry("pre") == "qwen2":
+        if self._pre == "qwen2":
             made.normalizer = library.normalizers.NFC()
         made.add_special_tokens(self._of_type(library, CONTROL))
         made.add_tokens(self._of_type(library, USER_DEFINED))
         return made
 
     def token_id(self, name: str) -> int:
-        value = self._entry(name)
+        value = self.entries.value(name)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self._fail(name, repr(value), "the number of a token")
+            raise self.entries.fail(name, repr(value), "the number of a token")
         if not 0 <= value < len(self.tokens):
-            raise self._fail(name, f"{value}", f"a token below {len(self.tokens)}")
-        return value
-
-    def flag(self, name: str) -> bool:
-        value = self._entry(name, False)
-        if not isinstance(value, bool):
-            raise self._fail(name, repr(value), "true or false")
+            raise self.entries.fail(name, f"{value}", f"a token below {len(self.tokens)}")
         return value
 
     def end_tokens(self) -> frozenset[int]:
         ends = {self.token_id("eos_token_id")}
-        if f"{PREFIX}eot_token_id" in self._file.metadata:
+        if self.entries.has("eot_token_id"):
             ends.add(self.token_id("eot_token_id"))
         if END_OF_TEXT in self.tokens:
             ends.add(self.tokens.index(END_OF_TEXT))
@@ -131,17 +127,7 @@ class TokenizerSource:
         ]
 
     def _texts(self, name: str) -> list[str]:
-        value = self._entry(name)
+        value = self.entries.value(name)
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self._fail(name, repr(value)[:40], "a list of strings")
+            raise self.entries.fail(name, repr(value)[:40], "a list of strings")
         return value
-
-    def _entry(self, name: str, default: object = None) -> Any:
-        found = self._file.metadata.get(PREFIX + name, default)
-        if found is None:
-            raise self._fail(name, "no such entry", "one in the metadata")
-        return found
-
-    def _fail(self, name: str, found: str, expected: str) -> ModelFileError:
-        where = f"{self._file.path}, {PREFIX}{name}"
-        return ModelFileError(where, found, expected, "choose another model")

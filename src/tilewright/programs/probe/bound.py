@@ -11,13 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilewright.device.dma import Access, Channel, window_packets
-from tilewright.device.hbm import first_access_ps
 from tilewright.device.least_time import least_link, open_access_ps
+from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import SipCoord
 from tilewright.machine.node import Link, NodeKind
-from tilewright.machine.route_level import Traffic
-from tilewright.machine.route_time import zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us
 from tilewright.programs.probe.case import Flow
 from tilewright.units import PS_PER_US, flit_ps, num_flits

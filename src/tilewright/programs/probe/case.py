@@ -8,7 +8,7 @@ from tilewright.device.dma import Access, num_channels
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route_level import Traffic
+from tilewright.machine.route import Traffic
 
 KIB, MIB = 2**10, 2**20
 SIZES = (256, 4 * KIB, 64 * KIB, MIB)

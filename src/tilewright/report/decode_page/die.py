@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord, Side
-from tilewright.machine.layout import DieLayout
-from tilewright.machine.name import NodeName, format_name, place_name
-from tilewright.machine.node import NodeKind
+from tilewright.machine.node import NodeKind, NodeName, format_name, place_name
+from tilewright.machine.topology.layout import DieLayout
 from tilewright.report.machine_svg.style import Box
 from tilewright.report.style import COLOURS, heat_role
 from tilewright.report.svg import Svg

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, Side, SipCoord
-from tilewright.machine.name import place_name
-from tilewright.machine.node import LinkKind, NodeKind
+from tilewright.machine.node import LinkKind, NodeKind, place_name
 from tilewright.machine.spec import MeshSpec
 from tilewright.report.decode_page.die import draw_die
 from tilewright.report.decode_page.model import ShownUsage

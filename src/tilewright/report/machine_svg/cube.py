@@ -1,14 +1,171 @@
-"""The third panel: one cube with its network, what sits on it, and a key with the figures."""
+"""A die with a mesh: a cell for each router, what sits on it in the corners of the cell."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tilewright.machine.build import Machine
+from tilewright.machine.coords import Side
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, MeshSpec
+from tilewright.machine.topology.layout import DieLayout
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.report.format import flops_text, rate_text
-from tilewright.report.machine_svg.cube_mesh import draw_mesh_die
 from tilewright.report.machine_svg.cube_round import draw_round_die
-from tilewright.report.machine_svg.style import GREY, PAINTS, BlockKind, Box, draw_label
+from tilewright.report.machine_svg.style import (
+    GREY,
+    PAINTS,
+    WIRE,
+    BlockKind,
+    Box,
+    draw_block,
+    draw_label,
+    draw_lines,
+    draw_tile,
+    row_of_boxes,
+)
 from tilewright.report.svg import Svg
 from tilewright.units import count_text, format_bytes, format_ps
+
+PORT_DEPTH = 8
+MARGIN = 12  # of a die, for its ports
+LEAST_CELL = 5  # below that a mesh is only named
+
+
+@dataclass(frozen=True, slots=True)
+class _Seat:
+    """What sits on a router: its kind, its names from long to short, its name in full."""
+
+    kind: BlockKind
+    names: tuple[str, ...]
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Where routers are: each in the middle of a cell, as on the die."""
+
+    layout: DieLayout
+    place: Box
+    size: float
+
+    @property
+    def half(self) -> float:
+        """Of a router."""
+        return 0.14 * self.size
+
+    def middle(self, router: int) -> tuple[float, float]:
+        place = self.layout.routers[router]
+        column, row = place.column or 0, place.row or 0
+        return self.place.x + (column + 0.5) * self.size, self.place.y + (row + 0.5) * self.size
+
+    def corner(self, router: int, step: tuple[int, int]) -> Box:
+        """The part of a cell beside its wires, above or below its router."""
+        x, y = self.middle(router)
+        pad = min(1.0, self.size / 20)
+        width, height = self.size / 2 - 2 * pad, self.size / 2 - self.half - 3 * pad
+        left = x + 1.5 * pad if step[0] > 0 else x - 1.5 * pad - width
+        top = y + self.half + pad if step[1] > 0 else y - self.half - pad - height
+        return Box(left, top, width, height)
+
+
+def draw_mesh_die(svg: Svg, die: Box, machine: Machine) -> None:
+    layout = machine.routes.topology.die.layout
+    columns = 1 + max(place.column or 0 for place in layout.routers)
+    rows = 1 + max(place.row or 0 for place in layout.routers)
+    inner = die.inset(MARGIN)
+    size = min(inner.width / columns, inner.height / rows)
+    if size < LEAST_CELL:
+        lines = (count_text(len(layout.routers), "router"), "too many to draw")
+        draw_lines(svg, inner, lines, size=13)
+        return
+    x = inner.middle[0] - columns * size / 2
+    y = inner.middle[1] - rows * size / 2
+    cells = _Cells(layout, Box(x, y, columns * size, rows * size), size)
+    _draw_hole(svg, cells, columns, rows, machine)
+    _draw_ports(svg, cells, die)
+    for wire in layout.wires:
+        points = cells.middle(wire.one), cells.middle(wire.other)
+        svg.line(points, stroke=WIRE, width=min(2.0, size / 8))
+    _draw_seats(svg, cells, machine)
+    for router, place in enumerate(layout.routers):
+        x, y = cells.middle(router)
+        tip = f"r{place.row}c{place.column}"
+        box = Box(x - cells.half, y - cells.half, 2 * cells.half, 2 * cells.half)
+        draw_block(svg, box, BlockKind.ROUTER, tip=tip)
+
+
+def _draw_hole(svg: Svg, cells: _Cells, columns: int, rows: int, machine: Machine) -> None:
+    there = {(place.row, place.column) for place in cells.layout.routers}
+    missing = [
+        (row, column)
+        for row in range(rows)
+        for column in range(columns)
+        if (row, column) not in there
+    ]
+    if not missing:
+        return
+    (row, column), (last_row, last_column) = missing[0], missing[-1]
+    size = cells.size
+    hole = Box(
+        cells.place.x + column * size,
+        cells.place.y + row * size,
+        (last_column - column + 1) * size,
+        (last_row - row + 1) * size,
+    )
+    totals, hbm = totals_of(machine), machine.spec.cube.hbm
+    rate = rate_text(totals.hbm_bytes_per_us // totals.num_cubes)
+    lines = ("HBM", format_bytes(hbm.capacity_bytes), rate)
+    draw_block(svg, hole.inset(min(4, size / 8)), BlockKind.HBM, lines, size=14)
+
+
+def _draw_ports(svg: Svg, cells: _Cells, die: Box) -> None:
+    stroke = PAINTS[BlockKind.PORT].stroke
+    for side, routers in cells.layout.port_routers.items():
+        for index, router in enumerate(routers):
+            sharing = [other for other in range(len(routers)) if routers[other] == router]
+            width = min(12.0, 2 * cells.half / len(sharing))
+            offset = (sharing.index(index) - (len(sharing) - 1) / 2) * width
+            x, y = cells.middle(router)
+            tip = f"ucie-{side.value}.conn{index}"
+            if side in (Side.NORTH, Side.SOUTH):
+                edge = die.y if side is Side.NORTH else die.bottom - PORT_DEPTH
+                port = Box(x + offset - width / 2, edge, width, PORT_DEPTH)
+                svg.line(((x + offset, y), port.middle), stroke=stroke)
+            else:
+                edge = die.x if side is Side.WEST else die.right - PORT_DEPTH
+                port = Box(edge, y + offset - width / 2, PORT_DEPTH, width)
+                svg.line(((x, y + offset), port.middle), stroke=stroke)
+            draw_block(svg, port, BlockKind.PORT, tip=tip)
+
+
+def _draw_seats(svg: Svg, cells: _Cells, machine: Machine) -> None:
+    layout = cells.layout
+    for pe, router in enumerate(layout.pe_routers):
+        names = (f"PE{pe}", str(pe))
+        corner = cells.corner(router, (-1, -1))
+        _draw_seat(svg, cells, router, corner, _Seat(BlockKind.PE, names, f"pe{pe}"))
+        corner = cells.corner(router, (1, 1))
+        seat = _Seat(BlockKind.HBM, ("HBM", "H"), f"hbm_ctrl.pe{pe}")
+        _draw_seat(svg, cells, router, corner, seat)
+    corner = cells.corner(layout.sram_router, (-1, 1))
+    seat = _Seat(BlockKind.MEMORY, ("SRAM", "S"), "sram")
+    _draw_seat(svg, cells, layout.sram_router, corner, seat)
+    corner = cells.corner(layout.m_cpu_router, (1, -1))
+    seats = list(_beside_m_cpu(machine))
+    for part, seat in zip(row_of_boxes(corner, len(seats), 0), seats, strict=True):
+        _draw_seat(svg, cells, layout.m_cpu_router, part, seat)
+
+
+def _beside_m_cpu(machine: Machine) -> Iterator[_Seat]:
+    yield _Seat(BlockKind.PROCESSOR, ("M_CPU", "CPU", "M"), "m_cpu")
+    if machine.spec.sip.io is None:
+        yield _Seat(BlockKind.PROCESSOR, ("IO",), "io_cpu")
+        yield _Seat(BlockKind.MOVER, ("PCIe", "P"), "pcie_ep")
+
+
+def _draw_seat(svg: Svg, cells: _Cells, router: int, box: Box, seat: _Seat) -> None:
+    svg.line((box.middle, cells.middle(router)), stroke=PAINTS[seat.kind].stroke)
+    draw_tile(svg, box, seat.kind, seat.names, tip=seat.tip)
+
 
 KEY_WIDTH = 166
 ENTRY_HEIGHT = 42

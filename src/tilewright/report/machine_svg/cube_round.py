@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import Side
 from tilewright.machine.spec import CubeSpec, RingSpec
-from tilewright.machine.topology_die import plan_layout
+from tilewright.machine.topology.die import plan_layout
 from tilewright.machine.totals import totals_of
 from tilewright.report.format import rate_text
 from tilewright.report.machine_svg.style import (

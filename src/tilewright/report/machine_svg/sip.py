@@ -2,10 +2,9 @@
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord
-from tilewright.machine.name import NodeName, format_name, place_name
-from tilewright.machine.node import NodeKind
+from tilewright.machine.node import NodeKind, NodeName, format_name, place_name
 from tilewright.machine.spec import IoChipletSpec, UcieSpec
-from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.machine.spec.network import pcie_bytes_per_us
 from tilewright.report.format import parallel_rate_text, pcie_text, pieces_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import SipCoord
-from tilewright.machine.name import place_name
-from tilewright.machine.route_fabric import FabricShape
-from tilewright.machine.topology_pcie import pcie_bytes_per_us
+from tilewright.machine.node import place_name
+from tilewright.machine.spec.network import pcie_bytes_per_us
+from tilewright.machine.topology.fabric import FabricShape
 from tilewright.report.format import parallel_rate_text, pcie_text, pieces_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,

@@ -15,7 +15,7 @@ from tilewright.device.build import Device
 from tilewright.engine import TraceRecord
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.report.perfetto.writer import PerfettoWriter, Sink
 
 BUCKET_PS = 250_000  # of link counters

@@ -5,22 +5,57 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import KernelError
+from tilewright.executor.launcher import Terms
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import rare_collections
 from tilewright.executor.run import Counters, Replicated, Run
-from tilewright.executor.terms import Terms
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.host_call import check_host_call
-from tilewright.runtime.launch.bind import Binding, bind
-from tilewright.runtime.launch.options import LaunchOptions, LaunchOwner
+from tilewright.runtime.host_watch import check_host_call
+from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, bind
 from tilewright.runtime.launch.place import Placed, place
-from tilewright.runtime.launch.send import Sent, send
-from tilewright.runtime.pending import Pending
-from tilewright.runtime.report import LaunchReport
-from tilewright.runtime.ring_space import OwnRings, place_rings
+from tilewright.runtime.launch.send import Sent, place_rings, send
+from tilewright.runtime.request import LaunchReport, Request
 from tilewright.runtime.tensor.tensor import Tensor
+
+
+class Pending:
+    """A launch that may be under way."""
+
+    def __init__(self, driver: Driver, request: Request, keeps: tuple[Any, ...] = ()) -> None:
+        self.request = request
+        self._keeps = keeps  # alive as long as programs may use it
+        self._driver = driver
+        self._report: LaunchReport | None = None
+
+    def __repr__(self) -> str:
+        state = "complete" if self.is_completed else "under way"
+        return f"<Pending {self.request.what}, {state}>"
+
+    @property
+    def is_completed(self) -> bool:
+        return self.request.is_completed
+
+    def wait(self) -> LaunchReport:
+        """Wait until the host knows that all programs have ended, and return the report.
+
+        Raises LaunchEndedError if an error has ended them, and MessageError if they have sent what
+        none has received.
+        """
+        self._driver.wait(self.request)
+        return self.report
+
+    @property
+    def report(self) -> LaunchReport:
+        """The report of a launch that has succeeded; raises what ``wait`` raises."""
+        self.request.check()  # refuses one that is under way
+        return self._report  # type: ignore[return-value]  # there once it is complete
+
+    def settle(self, report: LaunchReport | None) -> None:
+        """Note that the launch is over; None: an error has ended it."""
+        self._report = report
+        self._keeps = ()
 
 
 @rare_collections()
@@ -40,14 +75,14 @@ def launch(
     if not placed.shares:
         return _nothing(driver, name, binding.kernel.name, placed.grid)
     terms = _terms(driver, binding, placed, options)
-    neighbours, rings = place_rings(driver, terms.neighbours, name)
+    neighbours, free_rings = place_rings(driver, terms.neighbours, name)
     try:
         terms = replace(terms, neighbours=neighbours)
         sent = send(driver, name, terms, placed.shares, options, binding.num_arguments)
         run = _run(driver, terms, placed, sent)
-        return _report_at_end(driver, name, binding, placed, sent, run, rings)
+        return _report_at_end(driver, name, binding, placed, sent, run, free_rings)
     except BaseException:
-        rings.free()
+        free_rings()
         raise
 
 
@@ -68,7 +103,7 @@ def _report_at_end(
     placed: Placed,
     sent: Sent,
     run: Run,
-    rings: OwnRings,
+    free_rings: Callable[[], None],
 ) -> Pending:
     """Return the handle of the launch, which gets the report when all programs have ended."""
     request = sent.request
@@ -79,7 +114,7 @@ def _report_at_end(
         driver.observer.launch_submitted(name, binding.kernel.name, run.owners)
 
     def settle() -> None:
-        rings.free()
+        free_rings()
         if request.failures:  # an error has ended the programs
             pending.settle(None)
             return

@@ -1,15 +1,141 @@
-"""The third step of a launch: its command to the PEs, and the commands that go before it."""
+"""The third step of a launch: its rings, its command to the PEs, and how they begin and end."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from tilewright.device.command import Delivery
+from tilewright.device.ipcq import RingKind, RingSpec
+from tilewright.engine import TaskGraph
+from tilewright.executor.launcher import Share, Terms
 from tilewright.executor.neighbour import Neighbours
-from tilewright.executor.terms import Share, Terms
+from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.node import place_name
+from tilewright.memory.allocator import Allocator
+from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.runtime.device import RunningDevice
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch.gate import LaunchGate
-from tilewright.runtime.launch.options import LaunchOptions
+from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.request import Request
+
+SRAM_ALIGNMENT = 64  # of rings, so that they share pages
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The bytes of one ring in a memory of its receiver."""
+
+    kind: RingKind
+    pe: PeCoord
+    address: int
+    num_bytes: int
+
+
+class RingSpace:
+    """Allocators of the memories that hold rings; that of the reserved TCM is its own."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._tcms: dict[PeCoord, Allocator] = {}
+
+    def allocate(self, spec: RingSpec, pe: PeCoord, requester: str) -> Space:
+        """Allocate one ring at a receiver; raise OutOfMemoryError if there is no room."""
+        alignment = SRAM_ALIGNMENT if spec.kind is RingKind.SRAM else None
+        address = self._memory(spec.kind, pe).allocate(
+            spec.num_bytes, requester=requester, alignment=alignment
+        )
+        return Space(spec.kind, pe, address, spec.num_bytes)
+
+    def free(self, spaces: Iterable[Space]) -> None:
+        """Give the bytes of rings back, each exactly as it was allocated."""
+        for space in spaces:
+            self._memory(space.kind, space.pe).free(space.address, space.num_bytes)
+
+    def _memory(self, kind: RingKind, pe: PeCoord) -> Allocator:
+        machine, memory = self._driver.machine, self._driver.memory
+        match kind:
+            case RingKind.TCM:
+                name, size = f"{place_name(pe)}.tcm", machine.spec.pe.tcm.reserved_bytes
+                return self._tcms.setdefault(pe, Allocator(name, size))
+            case RingKind.SRAM:
+                return memory.allocator(MemoryPlace.of(MemoryKind.SRAM, pe))
+            case RingKind.HBM:
+                return memory.allocator(MemoryPlace(MemoryKind.HBM, pe))
+
+
+def place_rings(
+    driver: Driver, neighbours: Neighbours | None, launch: str
+) -> tuple[Neighbours | None, Callable[[], None]]:
+    """Allocate the rings of a launch that are in SRAM or HBM and have no address.
+
+    Return the neighbours with an address for each ring, and what gives the bytes back: the caller
+    calls it when the launch is over, or if it cannot begin. A second call does nothing.
+    """
+    space, requester = RingSpace(driver), f"a ring of launch {launch!r}"
+    own: list[Space] = []
+
+    def free() -> None:
+        spaces, own[:] = own[:], []
+        space.free(spaces)
+
+    if neighbours is None or neighbours.ring.kind is RingKind.TCM:
+        return neighbours, free
+    addresses = dict(neighbours.addresses)
+    try:
+        for sender, directions in neighbours.table.items():
+            for direction in directions:
+                receiver = neighbours.arrives_at(sender, direction)
+                if receiver not in addresses:
+                    own.append(space.allocate(neighbours.ring, receiver[0], requester))
+                    addresses[receiver] = own[-1].address
+    except BaseException:
+        free()
+        raise
+    return replace(neighbours, addresses=addresses), free
+
+
+@dataclass(slots=True)
+class LaunchGate:
+    """Each PE begins when it has its command; with a common start, when the last of them has.
+
+    No PE begins before ``earliest_start_ps``.
+    """
+
+    running: RunningDevice
+    delivery: Delivery
+    arrivals: Mapping[PeCoord, int]  # the tasks by which PEs have their command
+    common_start: tuple[int, int] | None = None  # a signal, and the value at which all have it
+    earliest_start_ps: int = 0
+    starts_ps: dict[PeCoord, int] = field(default_factory=dict)
+    ends: dict[PeCoord, tuple[int, int]] = field(default_factory=dict)
+    """By PE: when it ended, and the owner of what ended last."""
+    _num_streams: Counter[PeCoord] = field(default_factory=Counter)
+
+    def expect(self, pe: PeCoord) -> None:
+        """One more stream of a PE."""
+        self._num_streams[pe] += 1
+
+    def begin(self, stream: Stream) -> None:
+        pe, hub = stream.pe.coord, self.running.hub
+        hub.wait(self.arrivals[pe], f"the command to {stream.pe.name}")
+        if self.common_start is not None:
+            hub.wait_signal(*self.common_start)
+        if hub.now_ps < self.earliest_start_ps:
+            hub.sleep(self.earliest_start_ps - hub.now_ps)
+        self.starts_ps.setdefault(pe, hub.now_ps)
+
+    def end(self, stream: Stream) -> None:
+        """Wait for the last command of a stream; the last stream of a PE answers."""
+        pe, hub = stream.pe.coord, self.running.hub
+        stream.wait_for_all()
+        self.ends[pe] = hub.now_ps, hub.running.number
+        self._num_streams[pe] -= 1
+        if self._num_streams[pe]:
+            return
+        graph = TaskGraph()
+        self.running.path.answer(graph, pe, self.delivery.answers[pe], ())
+        hub.submit(graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +164,8 @@ def send(
         before.append(tell_rings(driver, f"rings of {name!r}", terms.neighbours))
     signal = None
     if options.synchronised_start:
-        before.append(_announce(driver, f"announcement of {name!r}", entries, before))
+        what = f"announcement of {name!r}"  # that all PEs are ready
+        before.append(_told(driver, what, entries, is_shared=True, before=before))
         signal = driver.device.engine.add_signal(
             f"start of {name!r} after request {before[-1].request_id}"
         )
@@ -60,13 +187,6 @@ def tell_rings(driver: Driver, what: str, neighbours: Neighbours) -> Request:
         for peer in directions.values():
             entries[peer] = entries.get(peer, 0) + 1
     return _told(driver, what, entries, is_shared=False)
-
-
-def _announce(
-    driver: Driver, what: str, entries: Mapping[PeCoord, int], before: Iterable[Request]
-) -> Request:
-    """All PEs say that they are ready."""
-    return _told(driver, what, entries, is_shared=True, before=before)
 
 
 def _told(

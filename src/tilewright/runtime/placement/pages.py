@@ -79,26 +79,18 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HomePages:
-    """The virtual pages that a PE has, in order. In its memory they are neighbours.
+    """The virtual pages that a PE has for its shard, in order. In its memory they are neighbours.
 
     PEs of a cube that have the same pages of a tensor in SRAM share them.
     """
 
-    home: PeCoord
+    shard: Shard
     ranges: Sequence[range]
+    offset: int  # of the first in the memory
 
     @property
     def num_pages(self) -> int:
         return num_bytes_of(self.ranges)
-
-
-def plan_pages(placement: Placement, base: VirtualByte) -> tuple[HomePages, ...]:
-    """What each PE with a shard needs, if the tensor begins at a virtual byte (of a page)."""
-    first = base // placement.page_bytes
-    return tuple(
-        HomePages(shard.home, _page_ranges(shard, placement.page_bytes, first))
-        for shard in placement.shards
-    )
 
 
 def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Sequence[range]:
@@ -137,7 +129,6 @@ class TensorPages:
     placement: Placement
     base: VirtualByte
     homes: tuple[HomePages, ...]  # one a shard
-    offsets: tuple[int, ...]  # where the pages of each are
     mapping: MappingPlan
     sight: Sight
 
@@ -147,10 +138,8 @@ class TensorPages:
 
     @cached_property
     def _pieces_of(self) -> Mapping[PeCoord, tuple[Piece, ...]]:
-        shards = zip(self.placement.shards, self.homes, self.offsets, strict=True)
         return {
-            shard.home: tuple(_pieces(self.placement, self.base, shard, home, offset))
-            for shard, home, offset in shards
+            home.shard.home: tuple(_pieces(self.placement, self.base, home)) for home in self.homes
         }
 
     def repeated_pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
@@ -186,11 +175,9 @@ class TensorPages:
         return _overlaps(self._all_pieces, span)
 
 
-def _pieces(
-    placement: Placement, base: VirtualByte, shard: Shard, home: HomePages, offset: int
-) -> Iterator[Piece]:
-    """Yield where the bytes of a shard are; its pages begin at an offset in its memory."""
-    page_bytes = placement.page_bytes
+def _pieces(placement: Placement, base: VirtualByte, home: HomePages) -> Iterator[Piece]:
+    """Yield where the bytes of a shard are."""
+    page_bytes, shard, offset = placement.page_bytes, home.shard, home.offset
     place = MemoryPlace.of(placement.memory, shard.home)
     if isinstance(shard.ranges, Runs) and isinstance(home.ranges, Runs):
         yield from _repeated_pieces(page_bytes, place, shard.ranges, home.ranges, offset)
@@ -244,61 +231,54 @@ def take_pages(
     else each PE of its own. ``cubes`` are those of a SIP.
     """
     base = pool.space.allocate(max(1, placement.num_bytes), requester=placement.where)
-    homes = plan_pages(placement, base)
-    offsets: list[int] = []
+    homes: list[HomePages] = []
     try:
         taken: dict[tuple[MemoryPlace, Sequence[range]], int] = {}
-        for home in homes:
-            place = MemoryPlace.of(placement.memory, home.home)
-            if (place, home.ranges) not in taken:  # else PEs share a copy in the SRAM of their cube
-                num_bytes = home.num_pages * placement.page_bytes
+        for shard in placement.shards:
+            place = MemoryPlace.of(placement.memory, shard.home)
+            ranges = _page_ranges(shard, placement.page_bytes, base // placement.page_bytes)
+            if (place, ranges) not in taken:  # else PEs share a copy in the SRAM of their cube
+                num_bytes = num_bytes_of(ranges) * placement.page_bytes
                 allocator = pool.allocator_of(place)
-                taken[place, home.ranges] = allocator.allocate(num_bytes, requester=placement.where)
-            offsets.append(taken[place, home.ranges])
+                taken[place, ranges] = allocator.allocate(num_bytes, requester=placement.where)
+            homes.append(HomePages(shard, ranges, taken[place, ranges]))
     except OutOfMemoryError:
-        _give_back(placement, base, homes[: len(offsets)], offsets, pool)
+        _give_back(placement, base, homes, pool)
         raise
     if sight is None:
         sight = Sight.ALL if placement.is_global else Sight.OWN
-    ranges = _shard_ranges(placement, base, homes, offsets, pool)
-    mapping = plan_mapping(placement.where, ranges, sight, cubes)
-    return TensorPages(placement, base, homes, tuple(offsets), mapping, sight)
+    ranges_told = _shard_ranges(placement, base, homes, pool)
+    mapping = plan_mapping(placement.where, ranges_told, sight, cubes)
+    return TensorPages(placement, base, tuple(homes), mapping, sight)
 
 
 def give_back_pages(pages: TensorPages, pool: Pool) -> None:
-    """All of it, once; nobody may be told of them any more."""
-    _give_back(pages.placement, pages.base, pages.homes, pages.offsets, pool)
+    """Give all of it back, once; nobody may be told of them any more."""
+    _give_back(pages.placement, pages.base, pages.homes, pool)
 
 
 def _give_back(
-    placement: Placement,
-    base: VirtualByte,
-    homes: Iterable[HomePages],
-    offsets: Iterable[int],
-    pool: Pool,
+    placement: Placement, base: VirtualByte, homes: Iterable[HomePages], pool: Pool
 ) -> None:
     pool.space.free(base, max(1, placement.num_bytes))
     taken = {
-        (MemoryPlace.of(placement.memory, home.home), offset): home.num_pages
-        for home, offset in zip(homes, offsets, strict=True)
+        (MemoryPlace.of(placement.memory, home.shard.home), home.offset): home.num_pages
+        for home in homes
     }
     for (place, offset), num_pages in taken.items():
         pool.allocator_of(place).free(offset, num_pages * placement.page_bytes)
 
 
 def _shard_ranges(
-    placement: Placement,
-    base: VirtualByte,
-    homes: Iterable[HomePages],
-    offsets: Iterable[int],
-    pool: Pool,
+    placement: Placement, base: VirtualByte, homes: Iterable[HomePages], pool: Pool
 ) -> Iterator[ShardRange]:
-    """The bytes of all shards, and nothing of the pages beside them."""
-    for shard, home, offset in zip(placement.shards, homes, offsets, strict=True):
+    """Yield the bytes of all shards, and nothing of the pages beside them."""
+    for home in homes:
         # in a memory neighbours have neighbouring addresses: one is enough for all pieces
-        shift = pool.physical_of(MemoryPlace.of(placement.memory, home.home), offset) - offset
-        for piece in _pieces(placement, base, shard, home, offset):
+        place = MemoryPlace.of(placement.memory, home.shard.home)
+        shift = pool.physical_of(place, home.offset) - home.offset
+        for piece in _pieces(placement, base, home):
             first, size = VirtualByte(base + piece.span.start), len(piece.span)
             virtual = VirtualRange(first, size, piece.times, piece.step)
             physical = PhysicalByte(piece.offset + shift)
-            yield ShardRange(home.home, RangeMapping(virtual, physical, piece.offset_step))
+            yield ShardRange(home.shard.home, RangeMapping(virtual, physical, piece.offset_step))

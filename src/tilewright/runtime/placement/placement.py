@@ -13,9 +13,8 @@ from math import prod
 
 from tilewright.errors import InternalError, PlacementError
 from tilewright.language.dtype import DType
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
-from tilewright.machine.name import place_name
+from tilewright.machine.coords import Grid, PeCoord
+from tilewright.machine.node import place_name
 from tilewright.memory.place import MemoryKind
 from tilewright.memory.run_index import RunIndex
 from tilewright.memory.runs import extents_of, is_aligned, num_bytes_of, shifted

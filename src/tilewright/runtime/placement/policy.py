@@ -6,7 +6,7 @@ Mistakes that need no shape are found here, as the policy is written; the others
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tilewright.errors import PlacementError
 from tilewright.memory.place import MemoryKind
@@ -90,7 +90,7 @@ class DPPolicy:
             object.__setattr__(self, level.name, level.layout)
             _check_count(level)
         _check_nesting(self.levels)
-        object.__setattr__(self, "memory", _parse_memory(self.memory))
+        object.__setattr__(self, "memory", _parse_word("memory", self.memory, MemoryKind))
 
     @property
     def levels(self) -> tuple[Level, Level, Level]:
@@ -102,25 +102,24 @@ class DPPolicy:
         )
 
 
-def _parse_memory(value: object) -> MemoryKind:
-    words = [kind.value for kind in MemoryKind]
-    if isinstance(value, str) and value in words:
-        return MemoryKind(value)
-    near = get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
-    fix = f"did you mean {near[0]!r}?" if near else "write one of these"
-    raise PlacementError("DPPolicy memory", repr(value), ", ".join(map(repr, words)), fix)
+_Word = TypeVar("_Word", bound=StrEnum)
 
 
 def _parse_layout(level: str, value: object) -> Layout:
-    if isinstance(value, LayoutWord | Split | Interleave):
+    if isinstance(value, Split | Interleave):
         return value
-    words = [word.value for word in LayoutWord]
-    if isinstance(value, str) and value in words:
-        return LayoutWord(value)
-    expected = ", ".join(map(repr, words)) + ", Split(axis) or Interleave(num_bytes)"
-    near = get_close_matches(value[:80], words, n=1) if isinstance(value, str) else []
+    return _parse_word(level, value, LayoutWord, ", Split(axis) or Interleave(num_bytes)")
+
+
+def _parse_word(field: str, value: object, words: type[_Word], others: str = "") -> _Word:
+    """Return the member that a value names; ``others`` is what else may be said."""
+    known = [word.value for word in words]
+    if isinstance(value, str) and value in known:
+        return words(value)
+    near = get_close_matches(value[:80], known, n=1) if isinstance(value, str) else []
     fix = f"did you mean {near[0]!r}?" if near else "write one of these"
-    raise PlacementError(f"DPPolicy {level}", repr(value), expected, fix)
+    expected = ", ".join(map(repr, known)) + others
+    raise PlacementError(f"DPPolicy {field}", repr(value), expected, fix)
 
 
 def _check_count(level: Level) -> None:

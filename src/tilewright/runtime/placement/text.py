@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.name import place_name
+from tilewright.machine.node import place_name
 from tilewright.memory.runs import num_bytes_of
 from tilewright.runtime.placement.divide import Box
 

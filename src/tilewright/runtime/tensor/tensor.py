@@ -15,14 +15,19 @@ import numpy as np
 from tilewright.errors import TensorError, TilewrightError
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import PeCoord
-from tilewright.runtime.indexing import Selection, resolve_index, whole_box
 from tilewright.runtime.placement.pages import TensorPages
 from tilewright.runtime.placement.placement import Placement, Shard
 from tilewright.runtime.placement.policy import DPPolicy
 from tilewright.runtime.placement.text import homes_text
-from tilewright.runtime.tensor.convert import convert_elements, native_array, resolve_elements
-from tilewright.runtime.tensor.device import DeviceStorage, Transport
-from tilewright.runtime.tensor.host import HostStorage
+from tilewright.runtime.tensor.array import (
+    Selection,
+    convert_elements,
+    native_array,
+    resolve_elements,
+    resolve_index,
+    whole_box,
+)
+from tilewright.runtime.tensor.storage import DeviceStorage, HostStorage, Transport
 
 MAX_SHOWN = 100  # elements of a printed tensor
 

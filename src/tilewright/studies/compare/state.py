@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.records import locked_target, read_record, write_record
-from tilewright.records.attention_compare import CompareState, LatencyRecord, TrialRecord
+from tilewright.records.attention.compare import CompareState, LatencyRecord, TrialRecord
 
 WHAT = "state"
 

@@ -3,15 +3,8 @@
 from collections.abc import Sequence
 
 from tilewright.machine.build import Machine
-from tilewright.records.demo import DemoFlow, DemoQuality, DemoRecord, DemoStep
-from tilewright.report.decode_page.format import short_bottleneck
-from tilewright.report.decode_page.model import (
-    DecodePage,
-    FlowQuality,
-    ShownStage,
-    ShownStep,
-    ShownUsage,
-)
+from tilewright.records.demo import DemoRecord
+from tilewright.report.decode_page.model import DecodePage, ShownStep, ShownUsage
 from tilewright.studies.demo.summary import NEXT, flow_label, meaning_of, quality_note, steps_note
 
 
@@ -21,10 +14,10 @@ def page_of(record: DemoRecord, machine: Machine, usages: Sequence[ShownUsage]) 
         title=f"Which attention should decode on {record.machine}?",
         meaning=meaning_of(record),
         machine=machine,
-        quality={flow_label(flow.flow): _quality(flow.quality) for flow in record.flows},
+        quality={flow_label(flow.flow): flow.quality for flow in record.flows},
         quality_note=quality_note(record),
         steps=[
-            _step(flow, flow.steps[place])
+            ShownStep(flow_label(flow.flow), flow.steps[place])
             for place in range(len(record.sizes.contexts))
             for flow in record.flows
         ],
@@ -37,27 +30,4 @@ def page_of(record: DemoRecord, machine: Machine, usages: Sequence[ShownUsage]) 
             "machine": record.machine_hash[:12],
         },
         commands=NEXT,
-    )
-
-
-def _quality(quality: DemoQuality) -> FlowQuality:
-    needles = quality.needles
-    return FlowQuality(quality.mass, quality.output_error, needles.found, needles.planted)
-
-
-def _step(flow: DemoFlow, step: DemoStep) -> ShownStep:
-    attention = step.attention
-    return ShownStep(
-        flow=flow_label(flow.flow),
-        context=step.context,
-        latency_ps=attention.latency_ps,
-        mean_ps=attention.mean_ps,
-        speedup=step.speedup,
-        num_bytes=attention.bytes,
-        bottleneck=short_bottleneck(attention.bottleneck_figures),
-        stages=tuple(
-            ShownStage(stage.name, stage.latency_ps, stage.bytes, stage.ideal_bytes)
-            for stage in attention.stages
-        ),
-        phases=attention.phases,
     )

@@ -2,16 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.report.decode_page.model import FlowQuality
+from tilewright.records.attention.run import NeedleFigures
 from tilewright.studies.attention_data import RequestData
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.float32]
 Pages = Sequence[npt.NDArray[np.int64]]
+
+
+class KeptAttention(NamedTuple):
+    """What outputs keep of dense attention; means over rows and query heads."""
+
+    mass: float  # share of the dense softmax on the pages that were read
+    output_error: float  # norm of the difference over the norm of the dense output
+    needles: NeedleFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,7 @@ class _DenseRow:
 
 def judge_step(
     requests: Sequence[RequestData], output: Array, pages: Pages, *, page_size: int, scale: float
-) -> FlowQuality:
+) -> KeptAttention:
     """Compare the one decoded token of every request with dense attention in float64.
 
     Mass and error are means over all rows and query heads.
@@ -46,7 +55,7 @@ def judge_step(
             found += int(np.isin(mine, pages[row]).sum())
             row += 1
     mass = min(1.0, float(np.mean(masses)))  # sums of shares may end a last bit above 1
-    return FlowQuality(mass, float(np.mean(errors)), found, planted)
+    return KeptAttention(mass, float(np.mean(errors)), NeedleFigures(planted=planted, found=found))
 
 
 def _dense_row(

@@ -17,10 +17,9 @@ from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.errors import InternalError
 from tilewright.machine.build import Machine
-from tilewright.records.attention_decode import DecodeAttention
-from tilewright.records.attention_run import NeedleFigures
+from tilewright.records.attention.decode import DecodeAttention
 from tilewright.records.demo import DemoQuality, DemoSizes
-from tilewright.report.decode_page.model import FlowQuality, ShownUsage, context_text
+from tilewright.report.decode_page.model import ShownUsage, context_text
 from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
 from tilewright.studies.attention_data import RequestData
@@ -28,7 +27,7 @@ from tilewright.studies.decode.check import value_error
 from tilewright.studies.decode.data import ReferenceStep, draw_requests, reference_step
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
-from tilewright.studies.demo.quality import judge_step
+from tilewright.studies.demo.quality import KeptAttention, judge_step
 from tilewright.studies.demo.summary import flow_label
 from tilewright.studies.run.listener import TraceListener
 
@@ -152,11 +151,8 @@ class DemoSteps:
         trace = BytesIO()
         timing, num_trace_events = self._run_with_values(flow, expected, trace)
         error = value_error(graph, timing, expected, plan.reserved)
-        kept = self._judge(timing)
         quality = DemoQuality(
-            mass=kept.mass,
-            output_error=kept.output_error,
-            needles=NeedleFigures(planted=kept.needles_planted, found=kept.needles_found),
+            **self._judge(timing)._asdict(),
             latency_ps=timing.latency_ps,
             values_ok=error <= TOLERANCE,
             max_error=error if isfinite(error) else None,
@@ -179,7 +175,7 @@ class DemoSteps:
         recorders[0].close()
         return timing, recorders[0].writer.num_events
 
-    def _judge(self, timing: StepTiming) -> FlowQuality:
+    def _judge(self, timing: StepTiming) -> KeptAttention:
         geometry, output = self._plan.geometry, timing.result.output
         if output is None:
             raise InternalError("demo", "no output", "that of a step with values", "report this")

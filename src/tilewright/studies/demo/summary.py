@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tilewright.records.demo import DemoFlow, DemoRecord, DemoStep
-from tilewright.report.decode_page.format import latency_text
 from tilewright.report.decode_page.model import context_text
+from tilewright.report.format import short_latency
 from tilewright.units import share_text
 
 _LABELS = {
@@ -81,7 +81,7 @@ def _limit(record: DemoRecord, best: DemoFlow) -> str:
         f"Dense attention gets {share_text(dense.attention.hbm_fraction)} of what the HBM gives "
         f"beside its refresh; {flow_label(best.flow)} moves {fewer:.1f} times fewer bytes and "
         f"turns {share_text(step.speedup / step.bytes_bound_speedup)} of what bytes alone allow "
-        f"into speed, the largest loss being {stage} ({latency_text(lost_ps)})."
+        f"into speed, the largest loss being {stage} ({short_latency(lost_ps)})."
     )
 
 

@@ -9,7 +9,6 @@ from tilewright.errors import UsageError
 from tilewright.machine import Machine, load_machine
 from tilewright.programs.parameter import ParameterValue, parse_parameters
 from tilewright.records import RunRecord
-from tilewright.records.document import JsonScalar
 from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.source import find_source
@@ -62,14 +61,7 @@ def run(
         limits or Limits(),
         is_own_machine=named is built,
     )
-    options: dict[str, JsonScalar] = {
-        "device": device,
-        "data": data,
-        "sanitize": sanitize,
-        "once": once,
-        "phases": phases,
-    }
-    return run_program(request, RunWatch(is_once=once, phases=phases), options)
+    return run_program(request, RunWatch(is_once=once, phases=phases))
 
 
 def _built(machine: str | Path | Machine, overrides: Sequence[str]) -> Machine:

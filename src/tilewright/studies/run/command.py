@@ -6,14 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.analysis.breakdown import break_down_run, lines_of_run
-from tilewright.analysis.field_time import fields_of_run
+from tilewright.analysis.breakdown import break_down_run, fields_of_run, lines_of_run
 from tilewright.analysis.launch_path import MAX_ROWS, PathListener
 from tilewright.analysis.listener import Listener
 from tilewright.analysis.phases import sample_phases
-from tilewright.analysis.resource import channel_use, resource_use
 from tilewright.analysis.trace.critical_path import MESSAGE_WAIT
-from tilewright.analysis.usage import most_used
+from tilewright.analysis.usage import channel_use, most_used, resource_use
 from tilewright.device.build import Device
 from tilewright.errors import BenchError, TilewrightError
 from tilewright.machine.spec import MachineSpec
@@ -46,9 +44,7 @@ class RunWatch:
     phases: int | None = 1  # of refresh, at which the program runs; None: by the rule of ADR 0029
 
 
-def run_program(
-    request: RunRequest, watch: RunWatch, options: Mapping[str, JsonScalar]
-) -> RunRecord:
+def run_program(request: RunRequest, watch: RunWatch) -> RunRecord:
     """Run a program, then once more to see where its time went, then at other refresh phases.
 
     Ctrl-C leaves a record of what is known by then. A file that was asked for is there whole or
@@ -72,6 +68,13 @@ def run_program(
     if not execution.is_interrupted:
         with _interruptible(execution):
             spread = _spread(about.machine.spec, request, execution, watch)
+    options: dict[str, JsonScalar] = {
+        "device": request.device,
+        "data": request.data,
+        "sanitize": request.sanitize,
+        "once": watch.is_once,
+        "phases": watch.phases,
+    }
     return build_record(about, execution, explained, options, spread)
 
 
@@ -149,12 +152,12 @@ def _explain(
         ):
             paths = _paths(request, execution, watch, ends_ps, "with all that send", is_across=True)
     except TilewrightError as error:
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
     if execution.is_interrupted:
         return coarse
     if paths is None:
         advice = "its launches had other times; draw random numbers by torch.seed"
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: {advice}",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: {advice}",))
     return _explained(execution, paths)
 
 

@@ -12,11 +12,10 @@ from tilewright.engine import EngineKind
 from tilewright.engine.limit import Limits
 from tilewright.errors import BenchError, TilewrightError
 from tilewright.host import RuntimeContext
-from tilewright.machine.build import Machine
-from tilewright.machine.refresh_phase import shift_refresh
+from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.programs.contract import BenchOutcome
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.source import RunSource
 
 ENDED_NOTE = (

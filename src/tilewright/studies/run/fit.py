@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tilewright.errors import OutOfMemoryError, TileRoomError
-from tilewright.host.device import parse_device
+from tilewright.host.worker import parse_device
 from tilewright.programs.fit import NO_FIT, Offer, double, halve
 from tilewright.studies.run.execute import RunRequest
 

@@ -6,7 +6,7 @@ from time import monotonic
 from tilewright.analysis.listener import LOOKS_PER_DRAIN, SubmittedLaunch
 from tilewright.device.build import Device
 from tilewright.report.perfetto.recorder import TraceRecorder
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.units import format_ps
 
 SECONDS_PER_TEXT = 0.2

@@ -15,7 +15,7 @@ from tilewright.host import DPPolicy, LocalShard, RuntimeContext
 from tilewright.machine.build import Machine
 from tilewright.memory import MapMsg, RangeMapping, UnmapMsg, VirtualByte, VirtualRange
 from tilewright.memory.address import PhysicalByte
-from tilewright.runtime.report import LaunchReport
+from tilewright.runtime.request import LaunchReport
 from tilewright.runtime.tensor.tensor import Tensor
 
 NUM = 64

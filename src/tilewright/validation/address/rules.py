@@ -21,7 +21,7 @@ from tilewright.validation.address.placement import (
     Expected,
     draw_cases,
 )
-from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.finding import Finding, Row, exact
 
 SEED = 19
 NUM_CASES = 24
@@ -146,7 +146,7 @@ def check_times(kind: EngineKind) -> Finding:
     return exact(by_pages, by_bytes, "ps")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     tried = f"{NUM_CASES} random placements"
     yield f"AD1 bytes that PEs have, loaded, {tried}", check_accepted
     yield f"AD1 other bytes of their pages, loaded, {tried}", check_no_others
@@ -156,6 +156,3 @@ def _table() -> Iterator[tuple[str, Check]]:
         yield name, partial(check_refused, mistake=mistake)
     yield "AD4 the same ways inside a PE's bytes: right", check_right
     yield "AD5 their time, as with whole pages mapped", check_times
-
-
-ADDRESSES = tuple(Oracle(name, OracleGroup.ADDRESSES, check) for name, check in _table())

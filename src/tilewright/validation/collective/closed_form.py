@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_NS, PS_PER_US
 from tilewright.validation.collective.network import (
@@ -28,10 +29,8 @@ from tilewright.validation.collective.plan import (
 )
 from tilewright.validation.collective.run import Wiring, run_plans
 from tilewright.validation.finding import (
-    Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
     exact,
     printed,
     ramp,
@@ -185,7 +184,7 @@ def check_bus(kind: EngineKind, *, ranks: int, operation: Operation, factor: Fra
     return ramp(expected, factor * LARGE_BYTES * PS_PER_NS / found_ps, "GB/s")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for law in LAWS:
         yield f"{law.name}, 8 ranks, 1 MiB", partial(check_example, law=law)
         yield f"{law.name}, 16 ranks, with sums", partial(check_exact, law=law)
@@ -204,6 +203,3 @@ def _table() -> Iterator[tuple[str, Check]]:
         ):
             check = partial(check_bus, ranks=ranks, operation=operation, factor=factor)
             yield f"CO2 bus bandwidth of a ring {operation.value}, {ranks} ranks", check
-
-
-COLLECTIVES = tuple(Oracle(name, OracleGroup.COLLECTIVES, check) for name, check in _table())

@@ -9,6 +9,18 @@ Wire = tuple[int, int]  # from a node to another
 Route = tuple[int, ...]  # of wires, by their numbers
 
 
+@dataclass(frozen=True, slots=True)
+class LinkGraph:
+    """What bounds are counted on: links from a node to another, with the rate of each."""
+
+    num_nodes: int
+    links: tuple[tuple[int, int, int], ...]
+
+    def leaving(self, nodes: frozenset[int]) -> int:
+        """Return the rate of all links that leave a set of nodes."""
+        return sum(rate for one, other, rate in self.links if one in nodes and other not in nodes)
+
+
 @dataclass(frozen=True)
 class Network:
     """Nodes in rows and columns, or each joined with each.
@@ -41,13 +53,10 @@ class Network:
         nodes = [source, target] if self.is_full else [source, *self._walk(source, target)]
         return tuple(self._numbers[wire] for wire in pairwise(nodes))
 
-    def degree(self, node: int) -> int:
-        """Wires that lead to a node."""
-        return sum(target == node for _, target in self.wires)
-
-    def num_across(self, nodes: frozenset[int]) -> int:
-        """Wires that leave a set of nodes."""
-        return sum(one in nodes and other not in nodes for one, other in self.wires)
+    @property
+    def graph(self) -> "LinkGraph":
+        """Its wires, each of rate 1."""
+        return LinkGraph(self.num_nodes, tuple((*wire, 1) for wire in self.wires))
 
     def _wires_of(self, node: int) -> Iterator[Wire]:
         row, column = divmod(node, self.columns)

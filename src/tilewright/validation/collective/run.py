@@ -15,6 +15,7 @@ from tilewright.engine import (
 )
 from tilewright.errors import InternalError
 from tilewright.validation.collective.network import Network
+from tilewright.validation.engine_run import finish
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,7 @@ def run_plans(
             found = f"{num_bytes} bytes for {len(plans)} x {plan.num_blocks} blocks"
             raise InternalError("collective oracle", found, "whole blocks", "take a multiple")
         board.add(plan, block_bytes)
-    engine.submit(board.graph)
-    engine.run()
-    return engine.now_ps
+    return finish(engine, board.graph)
 
 
 Messages = dict[tuple[int, int], list[tuple[Move, int]]]

@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from tilewright.engine import TraceRecord
-from tilewright.validation.conservation.run import Run
-from tilewright.validation.conservation.trace import LoadTrace, least_ps
+from tilewright.validation.conservation.run import LoadTrace, Run, least_ps
 
 Defect = Callable[[Run, np.random.Generator], Run]
 

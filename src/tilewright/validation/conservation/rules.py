@@ -32,7 +32,8 @@ from tilewright.validation.conservation.run import (
     wrong_bytes,
     wrong_queues,
 )
-from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.engine_run import finish, transfer_ps
+from tilewright.validation.finding import Finding, Row, exact
 
 FLIT_BYTES = 64
 PACKET_FLITS = 16
@@ -79,9 +80,7 @@ def _ports_ps(ports: int, packets: int, controllers: int, kind: EngineKind) -> i
         link = engine.add_server(ServerSpec(f"port{port}", RATE))
         route = engine.add_route([link, shared[port % controllers]])
         graph.transfer(route, packets * PACKET_FLITS * FLIT_BYTES)
-    engine.submit(graph)
-    engine.run()
-    return engine.now_ps
+    return finish(engine, graph)
 
 
 def _breaks_share(ports: int, packets: int, controllers: int, kind: EngineKind) -> bool:
@@ -122,13 +121,8 @@ def check_deadlock(kind: EngineKind) -> Finding:
 
 
 def _path_ps(rate: int, num_bytes: int, kind: EngineKind) -> int:
-    engine = build_engine(kind)
-    links = [engine.add_server(ServerSpec(f"link{n}", rate * (n + 1), 700)) for n in range(3)]
-    graph = TaskGraph()
-    graph.transfer(engine.add_route(links), num_bytes)
-    engine.submit(graph)
-    engine.run()
-    return engine.now_ps
+    links = [ServerSpec(f"link{n}", rate * (n + 1), 700) for n in range(3)]
+    return transfer_ps(kind, links, num_bytes)
 
 
 def count_rises(times: list[int]) -> int:
@@ -149,7 +143,7 @@ def check_monotone(kind: EngineKind, *, backwards: bool) -> Finding:
 # -- the table -----------------------------------------------------------------------------------
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for law, what, rule, defect in (
         ("IN1", "wrong bytes", wrong_bytes, byte_lost),
         ("IN2", "overused links", overused, sent_too_fast),
@@ -177,6 +171,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     ):
         check = partial(check_engine_fires, counter=counter, amount=amount)
         yield f"{law} engine's own check of {counter}: defects found", check
-
-
-CONSERVATION = tuple(Oracle(name, OracleGroup.CONSERVATION, check) for name, check in _table())

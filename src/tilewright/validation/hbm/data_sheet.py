@@ -11,21 +11,23 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind
-from tilewright.engine.banked_spec import BankedSpec, MapField
-from tilewright.machine.address_map import build_slice_map
+from tilewright.engine.dram.spec import BankedSpec
+from tilewright.limits import MapField
+from tilewright.machine.address import build_slice_map
 from tilewright.units import PS_PER_NS
 from tilewright.validation.finding import (
     Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
+    Times,
     at_least,
     at_most,
     exact,
     printed,
     ramp,
+    rate_inside,
 )
 from tilewright.validation.hbm.run import (
     Access,
@@ -37,7 +39,6 @@ from tilewright.validation.hbm.run import (
     run_accesses,
     stream_rate,
 )
-from tilewright.validation.rate import Times, rate_inside
 
 GB = "GB/s"
 BURST = 32
@@ -282,8 +283,6 @@ def _rows(part: Part) -> Iterator[tuple[str, Check]]:
         yield f"HB10 {{}} {name}: below the peak", partial(check_peak, part=part, name=name)
 
 
-HBM = tuple(
-    Oracle(name.format(part.name), OracleGroup.HBM, check)
-    for part in PARTS
-    for name, check in _rows(part)
-)
+def oracles() -> Iterator[Row]:
+    for part in PARTS:
+        yield from ((name.format(part.name), check) for name, check in _rows(part))

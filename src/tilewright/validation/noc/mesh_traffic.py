@@ -10,22 +10,12 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine import (
-    Arbitration,
-    Engine,
-    EngineKind,
-    EngineSpec,
-    ServerSpec,
-    Statistics,
-    TaskGraph,
-    build_engine,
-)
-from tilewright.units import PS_PER_US
+from tilewright.engine import EngineKind, EngineSpec, Statistics, TaskGraph, build_engine
+from tilewright.validation.engine_run import FLIT_BYTES, finish, server_of
 from tilewright.validation.workload import LinkSpec, Mesh, MeshSpec, Message, NetworkLoad
 
 CYCLE_PS = 1_000
 PACKET_FLITS = 4
-FLIT_BYTES = 64
 
 Column = npt.NDArray[np.int64]
 Pair = tuple[int, int]
@@ -150,7 +140,7 @@ def run_traffic(
     mesh = mesh_of(side, buffer_flits)
     engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS))
     for link in _links(mesh, ejects=pattern.ejects):
-        _add_link(engine, link)
+        engine.add_server(server_of(link))
     numbers = np.full((side**2, side**2), -1, np.int64)
     for source, target in dict.fromkeys(pattern.pairs):
         if source != target:
@@ -164,22 +154,8 @@ def run_traffic(
         delays_ps=traffic.at_ps,
         effects=np.arange(count),
     )
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     times_ps, packets = engine.take_effect_columns()
     ends_ps = np.empty(count, np.int64)
     ends_ps[packets] = times_ps
     return MeshRun(ends_ps, engine.statistics())
-
-
-def _add_link(engine: Engine, link: LinkSpec) -> None:
-    engine.add_server(
-        ServerSpec(
-            link.name,
-            bytes_per_us=FLIT_BYTES * PS_PER_US // link.flit_ps,
-            latency_ps=link.latency_ps,
-            buffer_flits=link.buffer_flits,
-            credit_ps=link.credit_ps,
-            arbitration=Arbitration.ROUND_ROBIN if link.round_robin else Arbitration.FIFO,
-        )
-    )

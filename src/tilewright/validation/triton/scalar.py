@@ -5,6 +5,7 @@ it. Each runs on blocks of several dtypes, and its result is stored where every 
 """
 
 import linecache
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from tilewright.engine import EngineKind
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.runtime.workspace import Workspace
-from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
+from tilewright.validation.finding import Finding, Row, exact
 from tilewright.validation.triton.ttir import evaluate, ir_text
 
 NUM_ELEMENTS = 8
@@ -219,7 +220,6 @@ def _check(program: ScalarProgram, kind: EngineKind) -> Finding:
     return exact(len(program.dtypes), found, "dtypes")
 
 
-TRITON = tuple(
-    Oracle(f"TR{number} {name}", OracleGroup.TRITON, partial(_check, program))
-    for number, (name, program) in enumerate(PROGRAMS.items(), 1)
-)
+def oracles() -> Iterator[Row]:
+    for number, (name, program) in enumerate(PROGRAMS.items(), 1):
+        yield f"TR{number} {name}", partial(_check, program)

@@ -11,7 +11,7 @@ from tilewright.language.dtype import dtype_of
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import Sight
 from tilewright.runtime.launch.bind import PerPe
-from tilewright.runtime.pending import Pending
+from tilewright.runtime.launch.launch import Pending
 from tilewright.runtime.tensor.tensor import Tensor
 
 __all__ = ("FIRST", "ONE_PE", "PES", "Array", "launch", "place", "run")

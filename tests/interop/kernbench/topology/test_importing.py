@@ -11,7 +11,7 @@ from tilewright.errors import SpecError
 from tilewright.host import DPPolicy, LocalShard, RuntimeContext
 from tilewright.interop.kernbench.topology import Topology, load_topology, resolve_topology
 from tilewright.machine import MachineSpec, parse_machine, parse_machine_text
-from tilewright.machine.file_check import check_machine_file
+from tilewright.machine.check import check_machine_file
 from tilewright.machine.totals import totals_of
 
 DEFAULT = Path(__file__).parent / "default.yaml"

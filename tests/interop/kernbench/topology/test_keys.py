@@ -14,7 +14,7 @@ from tilewright.interop.kernbench.topology.keys import (
     Sets,
     key_text,
 )
-from tilewright.machine.schema import is_path
+from tilewright.machine.file.schema import is_path
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "import-a-topology.md"
 COMPONENT = re.compile(r"(.*components\.\w+)\.(kind|impl|pos_mm)")

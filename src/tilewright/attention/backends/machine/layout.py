@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import AttentionError
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
+from tilewright.machine.coords import Grid, PeCoord
 from tilewright.runtime.placement.policy import DPPolicy, Interleave
 
 Int64s = npt.NDArray[np.int64]

@@ -6,7 +6,7 @@ Tables are read where they are needed, in strips of columns or head by head.
 from collections.abc import Callable, Sequence
 
 from tilewright.attention.codegen.expression.gather import Block, picked
-from tilewright.attention.codegen.expression.leaf_loads import table_of
+from tilewright.attention.codegen.expression.memory import table_of
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand, load_source
 from tilewright.attention.graph import Node
@@ -74,10 +74,6 @@ def _strip(x: Node, y: Node) -> int:
     return strip
 
 
-def _names(body: Body, *wanted: str) -> list[str]:
-    return [body.new_name(name) for name in wanted]
-
-
 def _table_block(table: str, start: str, sizes: tuple[int, int], width: int) -> str:
     """Load rows and columns of a table from an element on: two axes, 0 in the padding."""
     rows, columns = sizes
@@ -93,8 +89,8 @@ def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
     operand, table = value(x), table_of(y, body)
     rows, width = y.type.shape
     strip = _strip(x, y)
-    out, start, part, weight, channel = _names(
-        body, "product", "first", "part", "weight", "channel"
+    out, start, part, weight, channel = body.new_names(
+        "product", "first", "part", "weight", "channel"
     )
     entry = f"tl.arange(0, {padded(rows)})[:, None]"
     source = Block.of(operand)
@@ -131,7 +127,7 @@ def _product_by_head(x: Node, y: Node, value: Value, body: Body) -> str:
     source = Block.of(operand)
     index = body.index(1, heads * rows)
     of_x = body.index(1, entries)
-    out, head, part, weight, found = _names(body, "product", "group", "part", "weight", "found")
+    out, head, part, weight, found = body.new_names("product", "group", "part", "weight", "found")
     shape = f"({source.lead}, {padded(heads * rows)}, {padded(entries)})"
     places = f"tl.minimum({of_x} + {head} * {entries}, {x.type.shape[0] - 1})"
     start = f"{head} * {rows * width}"
@@ -163,8 +159,8 @@ def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, 
     width = inputs[0].type.shape[1]
     source = Block.of(descriptors)
     of_head, member = body.index(1, op.heads), body.index(1, op.descriptors)
-    score, head, asked, projected, part, dots = _names(
-        body, "score", "group", "asked", "projected", "part", "dots"
+    score, head, asked, projected, part, dots = body.new_names(
+        "score", "group", "asked", "projected", "part", "dots"
     )
     own = f"tl.where({of_head} == {head}, {query.name}, 0.0)"
     if padded(width) != width:
@@ -195,8 +191,8 @@ def _learned_descriptor(
     x, tokens, width = value(inputs[0]), *inputs[0].type.shape
     token_table, key_table = (table_of(item, body) for item in inputs[1:])
     index = body.index(1, op.heads * op.descriptors)
-    out, head, page, pooled, found = _names(
-        body, "described", "group", "keys", "pooled", "descriptor"
+    out, head, page, pooled, found = body.new_names(
+        "described", "group", "keys", "pooled", "descriptor"
     )
     count = op.heads * op.descriptors
     kept = body.kept(x, 1, "0.0")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.plan.rounds import is_row_op, page_roots
 from tilewright.attention.codegen.plan.selection import (
     SelectionCost,
@@ -11,7 +10,7 @@ from tilewright.attention.codegen.plan.selection import (
     selection_costs,
     turns_of,
 )
-from tilewright.attention.codegen.plan.target import Target
+from tilewright.attention.codegen.plan.target import Cut, Decision, Fusion, Selection, Target
 from tilewright.attention.codegen.plan.traffic import (
     LIST_BYTES,
     MARK_BYTES,

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.attention.codegen.plan.cut import Selection
-from tilewright.attention.codegen.plan.target import Merge, Target
+from tilewright.attention.codegen.plan.target import Merge, Selection, Target
 from tilewright.attention.codegen.plan.traffic import select_page_bytes
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import selection as ops

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tilewright.attention.codegen.plan.cut import Selection
 from tilewright.attention.codegen.plan.rounds import is_row_op
 from tilewright.attention.codegen.plan.slice_loads import window_of
+from tilewright.attention.codegen.plan.target import Selection
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry, Leading, Node
 from tilewright.attention.ops import leaf
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tilewright.collectives.option import RING_KEYS
+from tilewright.collectives.tuning import RING_KEYS
 from tilewright.errors import CollectiveError
 from tilewright.interop.kernbench.ccl.algorithms.intercube_allreduce import RING_1D
 from tilewright.interop.kernbench.ccl.config import DTYPE, SIP_RANK, AlgorithmConfig, load_algorithm

@@ -16,7 +16,7 @@ from typing import Any
 from tilewright.collectives.config import parse_config
 from tilewright.errors import CodeRefusedError, CollectiveError, SpecError
 from tilewright.interop.foreign_names import LIBRARY
-from tilewright.machine.yaml_text import Scalar, Section, Value, load_yaml_with_lines
+from tilewright.machine.file.yaml_text import Scalar, Section, Value, load_yaml_with_lines
 from tilewright.trust import check_code_allowed
 
 FILE_NAME = "ccl.yaml"

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.collectives.group import Group
-from tilewright.collectives.option import RING_KEYS, parse_ring
 from tilewright.collectives.rings import InstallPlan
+from tilewright.collectives.tuning import RING_KEYS, parse_ring
 from tilewright.device.ipcq import RingSpec
 from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.kernbench.ccl.config import (

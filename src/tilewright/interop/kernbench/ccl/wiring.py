@@ -16,8 +16,7 @@ from tilewright.interop.kernbench.ccl.algorithms.intercube_allreduce import (
 from tilewright.interop.kernbench.ccl.config import Algorithm, AlgorithmConfig
 from tilewright.interop.kernbench.value import whole_number
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import PeCoord
-from tilewright.machine.grid import Grid
+from tilewright.machine.coords import Grid, PeCoord
 
 INTERCUBE = "intercube"
 HIERARCHICAL = "hierarchical"

@@ -7,8 +7,7 @@ from typing import Any
 
 from tilewright.errors import ProgramError
 from tilewright.interop.kernbench.language import compute, memory, message, tile
-from tilewright.language.current import current_program
-from tilewright.language.source import count_as_language
+from tilewright.language.executor import current_program
 
 _ELEMENTS = """
     abs ceil clamp cos erf exp exp2 floor fma log log2 maximum minimum rsqrt sigmoid sin sqrt tanh
@@ -80,5 +79,3 @@ class LaunchedLanguage(TLContext):
 for _family in KERNEL_NAMES.values():
     for _name, _function in _family.items():
         setattr(LaunchedLanguage, _name, staticmethod(_function))
-
-count_as_language(globals())

@@ -9,12 +9,10 @@ import numpy as np
 from tilewright.errors import KernelTypeError, ProgramError
 from tilewright.interop.kernbench.value import DTYPES
 from tilewright.language.block_type import BlockType
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.executor import Handle
-from tilewright.language.library.math import div_rn
-from tilewright.language.ref import Ref
-from tilewright.language.source import count_as_language
+from tilewright.language.executor import Handle, current_program
+from tilewright.language.library.libdevice import div_rn
+from tilewright.language.pointer import Ref
 from tilewright.language.value import Value
 
 
@@ -236,6 +234,3 @@ def parse_dtype(text: Any) -> DType:
     except KernelTypeError:
         fix = "name one of them"
     raise current_program().error(f"the dtype {text!r}", "one of " + ", ".join(DTYPES), fix)
-
-
-count_as_language(globals())

@@ -3,6 +3,7 @@
 from math import prod
 from typing import Any
 
+from tilewright import language as tl
 from tilewright.executor.program import running_program
 from tilewright.interop.kernbench.language.handle import (
     RecvFuture,
@@ -12,10 +13,8 @@ from tilewright.interop.kernbench.language.handle import (
     parse_dtype,
 )
 from tilewright.interop.kernbench.language.memory import address_of, store
-from tilewright.language.current import current_program
-from tilewright.language.library import message
-from tilewright.language.ref import Ref
-from tilewright.language.source import count_as_language
+from tilewright.language.executor import current_program
+from tilewright.language.pointer import Ref
 
 
 def send(dir: str, src: Any) -> None:
@@ -26,7 +25,7 @@ def send(dir: str, src: Any) -> None:
     if not isinstance(src, TensorHandle):
         found = f"{src!r} of type {type(src).__name__} to send"
         raise current_program().error(found, "a TensorHandle", "pass src=handle")
-    message.send(dir, operand_of(src).reshape(prod(src.shape)))
+    tl.send(dir, operand_of(src).reshape(prod(src.shape)))
 
 
 def recv(
@@ -64,14 +63,14 @@ def _copied(handle: TensorHandle, dst: Any) -> TensorHandle:
 def recv_async(dir: str | None = None, shape: Any = None, dtype: str = "f16") -> RecvFuture:
     """Begin to receive the next message from a direction; ``tl.wait`` gives its tensor."""
     extents = _extents("tl.recv", shape)
-    pending = message.recv_async(dir, prod(extents), parse_dtype(dtype))
+    pending = tl.recv_async(dir, prod(extents), parse_dtype(dtype))
     return RecvFuture._made(pending, extents)
 
 
 def recv_no_consume(dir: str, shape: Any = None, dtype: str = "f16") -> TensorHandle:
     """Wait until the next message is there and look at it: it stays, and nothing is charged."""
     extents = _extents("tl.recv_no_consume", shape)
-    block = message.recv_no_consume(dir, prod(extents), parse_dtype(dtype))
+    block = tl.recv_no_consume(dir, prod(extents), parse_dtype(dtype))
     return handle_of(block.reshape(extents))
 
 
@@ -108,6 +107,3 @@ def _is_pe_axis(axis: Any) -> bool:
         expected = "0, the PE in its cube, or 1, the cube in its SIP"
         raise current_program().error(f"the axis {axis!r}", expected, fix)
     return axis == 0
-
-
-count_as_language(globals())

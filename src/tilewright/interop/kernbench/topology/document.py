@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tilewright.errors import SpecError
-from tilewright.machine.yaml_text import Place, spec_error_at
+from tilewright.machine.file.yaml_text import Place, spec_error_at
 from tilewright.records import read_file
 
 KeyPath = tuple[str, ...]

@@ -17,14 +17,11 @@ from tilewright.interop.kernbench.topology.keys import key_text
 from tilewright.interop.kernbench.topology.reading import Reading, Setting, read_keys
 from tilewright.interop.kernbench.topology.rules import apply_rules
 from tilewright.machine.build import Machine, build_machine
-from tilewright.machine.document import MachineDocument, load_document, merge_sections
-from tilewright.machine.explain import MachineFileError, joined, located
-from tilewright.machine.file_text import quantity_text, word_text
-from tilewright.machine.parse import DEFAULT_PRESET, spec_of
-from tilewright.machine.schema import is_path
-from tilewright.machine.spec import MachineSpec
-from tilewright.machine.spec.quantity import Spec
-from tilewright.machine.yaml_text import (
+from tilewright.machine.file.document import MachineDocument, load_document, merge_sections
+from tilewright.machine.file.explain import MachineFileError, joined, located
+from tilewright.machine.file.schema import is_path
+from tilewright.machine.file.write import quantity_text, word_text
+from tilewright.machine.file.yaml_text import (
     Entry,
     Items,
     Place,
@@ -33,6 +30,9 @@ from tilewright.machine.yaml_text import (
     Value,
     spec_error_at,
 )
+from tilewright.machine.parse import DEFAULT_PRESET, spec_of
+from tilewright.machine.spec import MachineSpec
+from tilewright.machine.spec.field import Spec
 
 MAX_NAME_LETTERS = 80  # of a machine
 

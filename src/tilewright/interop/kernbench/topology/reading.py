@@ -22,9 +22,9 @@ from tilewright.interop.kernbench.topology.keys import (
     WithoutEffect,
     key_text,
 )
-from tilewright.machine.file_text import quantity_text
-from tilewright.machine.schema import near_names
-from tilewright.machine.yaml_text import Place, spec_error_at
+from tilewright.machine.file.schema import near_names
+from tilewright.machine.file.write import quantity_text
+from tilewright.machine.file.yaml_text import Place, spec_error_at
 
 MAX_NAMES = 12  # of known keys that an error lists
 MAX_NUMBER = 10**18  # no field of a machine takes as much

@@ -1,1 +1,0 @@
-"""The proof that the dependencies of channels have no cycle."""

@@ -1,0 +1,1 @@
+"""Machine files: their text, their document, what is wrong with them."""

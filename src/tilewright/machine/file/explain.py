@@ -1,0 +1,277 @@
+"""What is wrong with a machine file, told with file, line and path; and keys without effect."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from tilewright.errors import SpecError, TilewrightError
+from tilewright.machine.file.document import MachineDocument
+from tilewright.machine.file.schema import (
+    KIND,
+    SpecTypes,
+    child_types,
+    kind_of_type,
+    near_names,
+    paths_of_key,
+)
+from tilewright.machine.file.yaml_text import Items, Place, Scalar, Section, Value
+from tilewright.machine.spec import CrossbarSpec, MachineSpec
+from tilewright.machine.spec.field import QUANTITY, RULE, broken_rules_of
+
+Path = tuple[str, ...]
+Fact = tuple[str, str, str]
+"""Found, expected and fix."""
+
+_SECTION = ("a section", "indent its keys below it, or --set one of them")
+_LIST = ("a list", "write it in brackets: [1, 2]")
+_EXPECTED: Mapping[str, tuple[str, str]] = {
+    "int_type": ("a whole number", "write it in digits, without quotes"),
+    "string_type": ("text", "put it in quotes"),
+    "string_too_short": ("text that is not empty", "write a word"),
+    "string_too_long": ("a shorter text", "leave the rest to comments"),
+    "string_pattern_mismatch": ("text of one line", "remove tabs and ends of lines"),
+    "parameter": ("a number, text, true or false", "a parameter is a single value"),
+    "model_type": _SECTION,
+    "model_attributes_type": _SECTION,
+    "dict_type": _SECTION,
+    "union_tag_not_found": _SECTION,
+    "tuple_type": _LIST,
+    "missing": ("one value more", "complete the list"),
+    "too_long": ("a shorter list", "remove what is too much"),
+}
+
+
+class MachineFileError(SpecError):
+    """The first mistake of a machine file; ``problems`` has all of them, in the file's order."""
+
+    def __init__(
+        self,
+        where: str,
+        found: str,
+        expected: str,
+        fix: str,
+        problems: tuple[TilewrightError, ...] = (),
+    ) -> None:
+        super().__init__(where, found, expected, fix)
+        self.args = (where, found, expected, fix, problems)
+        self._problems = problems
+
+    @property
+    def problems(self) -> tuple[TilewrightError, ...]:
+        return self._problems or (self,)
+
+
+def spec_error(document: MachineDocument, error: ValidationError) -> MachineFileError:
+    """One error for all that pydantic found wrong."""
+    # the input stays out: the tree has the same values, with their places
+    found = error.errors(include_url=False, include_input=False)
+    return joined(located_problem for one in found for located_problem in _problems(document, one))
+
+
+def joined(problems: Iterable[tuple[Place, SpecError]]) -> MachineFileError:
+    """The first in the order of lines, with all others in its ``problems``."""
+    by_place = sorted(problems, key=lambda problem: _order(problem[0]))
+    unique = tuple({error.where: error for _, error in reversed(by_place)}.values())[::-1]
+    first = unique[0]
+    fix = first.fix if len(unique) == 1 else f"{first.fix}; and {len(unique) - 1} more"
+    return MachineFileError(first.where, first.found, first.expected, fix, unique)
+
+
+def located(
+    document: MachineDocument, path: Sequence[str], fact: Fact, related: Sequence[Path] = ()
+) -> tuple[Place, SpecError]:
+    """Return an error about a path, at the place of it or of a related path that is nearest.
+
+    Nearest to the user is an option, then a file, then a preset; a default has no place.
+    """
+    places = [document.place_of(one) for one in (path, *related)]
+    written = [one for one in places if one is not None]
+    place = min(written, key=_distance, default=document.nearest_place(path))
+    return place, SpecError(where_text(place, ".".join(path)), *fact)
+
+
+def where_text(place: Place, path: str) -> str:
+    """A place and the path that stands there; an option says its path itself."""
+    is_said = not path or place.source.endswith(f" {path}")
+    return str(place) if is_said else f"{place}: {path}"
+
+
+def _distance(place: Place) -> int:
+    if place.line is None:
+        return 0
+    return 2 if place.source.startswith("preset ") else 1
+
+
+def _order(place: Place) -> tuple[bool, str, int]:
+    is_option = place.line is None
+    return is_option, place.source, place.line or 0
+
+
+def _problems(
+    document: MachineDocument, error: Mapping[str, Any]
+) -> Iterator[tuple[Place, SpecError]]:
+    path, owners = _path_of(error["loc"])
+    if error["type"] == RULE:
+        for rule in broken_rules_of(error["ctx"]):
+            related = [(*path, *other.split(".")) for other in rule.related]
+            fact = rule.found, rule.expected, rule.fix
+            yield located(document, (*path, *rule.path.split(".")), fact, related)
+        return
+    if error["type"] == "union_tag_invalid":
+        path = (*path, KIND)
+    entry = document.entry_of(path)
+    yield located(document, path, _fact(error, path, owners, entry.value if entry else None))
+
+
+def _path_of(loc: Sequence[str | int]) -> tuple[Path, SpecTypes]:
+    """The keys of a location, without pydantic's names of union members; and who has the last."""
+    path: Path = ()
+    types: SpecTypes = (MachineSpec,)
+    owners: SpecTypes = ()
+    for part in loc:
+        if len(types) > 1:  # this part is the name of a member
+            types = tuple(one for one in types if kind_of_type(one) == part)
+            continue
+        path, owners = (*path, str(part)), types
+        types = child_types(types[0], str(part)) if types else ()
+    return path, owners
+
+
+def _fact(error: Mapping[str, Any], path: Path, owners: SpecTypes, value: Value | None) -> Fact:
+    context = error.get("ctx", {})
+    found = _found(value)
+    match error["type"]:
+        case "extra_forbidden":
+            return _unknown_key(path, owners)
+        case "greater_than_equal":
+            return found, f"at least {context['ge']}", "raise it"
+        case "less_than_equal":
+            return found, f"at most {context['le']}", "lower it"
+        case "literal_error" | "union_tag_invalid":
+            expected = context.get("expected") or context["expected_tags"]
+            return found, f"one of {expected}", _near_choice(value, expected)
+        case kind if kind == QUANTITY:
+            return found, context["expected"], context["fix"]
+        case kind if kind in _EXPECTED:
+            return found, *_EXPECTED[kind]
+        case _:
+            return found, error["msg"], "correct the value"
+
+
+def _unknown_key(path: Path, owners: SpecTypes) -> Fact:
+    names = list(owners[0].model_fields) if owners else []
+    return "an unknown key", f"one of {', '.join(names)}", _meant(path, names)
+
+
+def _meant(path: Path, names: Sequence[str]) -> str:
+    near = near_names(path[-1], names)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    elsewhere = paths_of_key(path[-1])
+    if ".".join(path) in elsewhere:
+        return f"another kind of {'.'.join(path[:-1])} has it: change its kind or remove the key"
+    inside = [one for one in elsewhere if one.startswith(".".join((*path[:-1], "")))]
+    if inside or len(elsewhere) == 1:
+        return f"did you mean {(inside or elsewhere)[0]!r}?"
+    return "remove the key"
+
+
+def _near_choice(value: Value | None, choices: str) -> str:
+    names = [word for word in choices.split("'") if word.isidentifier() and word != "or"]
+    word = value.value if isinstance(value, Scalar) else None
+    near = near_names(word, names) if isinstance(word, str) else []
+    return f"did you mean {near[0]!r}?" if near else "choose one of them"
+
+
+def _found(value: Value | None) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case Scalar(value=None | bool() as word):
+            return "null" if word is None else str(word).lower()
+        case Scalar(value=word):
+            text = repr(word)
+            return text if len(text) <= 60 else text[:57] + "..."
+        case Section():
+            return "a section"
+        case Items(values=values):
+            return f"a list of {len(values)}"
+
+
+class _Rule(NamedTuple):
+    """Below these paths nothing has an effect if the test holds."""
+
+    paths: tuple[str, ...]
+    is_off: Callable[[MachineSpec], bool]
+    reason: str
+
+
+_RULES = (
+    _Rule(
+        ("cube.noc.bytes_per_us",),
+        lambda spec: isinstance(spec.cube.noc, CrossbarSpec) and spec.cube.ucie is None,
+        "cube.noc is a crossbar and cube.ucie is null",
+    ),
+    _Rule(("fabric",), lambda spec: spec.sip.count == 1, "there is one SIP"),
+    _Rule(
+        ("fabric.switch_ps",),
+        lambda spec: spec.fabric.kind != "switch",
+        "fabric.kind is not switch",
+    ),
+    _Rule(
+        ("cube.hbm.simple_latency_ps", "cube.hbm.simple_efficiency_percent"),
+        lambda spec: spec.cube.hbm.model != "simple",
+        "cube.hbm.model is not simple",
+    ),
+    _Rule(
+        (
+            "cube.hbm.refresh",
+            "cube.hbm.read_queue_bursts",
+            "cube.hbm.write_queue_bursts",
+            "cube.hbm.drain_high_bursts",
+            "cube.hbm.drain_low_bursts",
+        ),
+        lambda spec: spec.cube.hbm.model == "simple",
+        "cube.hbm.model is simple",
+    ),
+    _Rule(
+        ("cube.hbm.refresh.all_bank_ps",),
+        lambda spec: spec.cube.hbm.refresh.kind != "all_bank",
+        "cube.hbm.refresh.kind is not all_bank",
+    ),
+    _Rule(
+        ("cube.hbm.refresh.per_bank_ps",),
+        lambda spec: spec.cube.hbm.refresh.kind != "per_bank",
+        "cube.hbm.refresh.kind is not per_bank",
+    ),
+    _Rule(
+        ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
+        lambda spec: spec.cube.hbm.refresh.kind == "none",
+        "cube.hbm.refresh.kind is none",
+    ),
+)
+
+
+def unused_keys(document: MachineDocument, spec: MachineSpec) -> tuple[str, ...]:
+    """A warning for each such key, with its place, in the order of the schema's rules."""
+    warnings: dict[str, str] = {}
+    for rule in _RULES:
+        if rule.is_off(spec):
+            for path in rule.paths:
+                for key in _written_below(document, path):
+                    place = document.nearest_place(key.split("."))
+                    text = f"{where_text(place, key)}: has no effect, since {rule.reason}"
+                    warnings.setdefault(key, text)
+    return tuple(warnings.values())
+
+
+def _written_below(document: MachineDocument, path: str) -> Iterator[str]:
+    entry = document.entry_of(path.split("."))
+    if entry is None:
+        return
+    if isinstance(entry.value, Section):
+        for key in entry.value.entries:
+            yield from _written_below(document, f"{path}.{key}")
+    else:
+        yield path

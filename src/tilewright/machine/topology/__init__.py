@@ -1,0 +1,1 @@
+"""The network of a machine: dies, IO chiplets and the fabric as nodes and links."""

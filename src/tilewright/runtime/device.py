@@ -1,0 +1,234 @@
+"""The device of a context: memories and MMUs that stay, and what an error ends and builds anew."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tilewright import language
+from tilewright.device.build import Device, build_device
+from tilewright.device.command import CommandPath
+from tilewright.device.mmu import Mmu
+from tilewright.engine import AUTO, Auto, Engine, EngineKind
+from tilewright.engine.fault import first_line
+from tilewright.engine.hub import Hub
+from tilewright.errors import DeviceError, TilewrightError
+from tilewright.executor.effect import EffectLog, Storage
+from tilewright.executor.launcher import Launcher, MmuOf
+from tilewright.executor.quiet import quiet_values, rare_collections
+from tilewright.executor.run import Memory, build_effect_log
+from tilewright.machine.address import Location, PhysicalAddress, SubUnit
+from tilewright.machine.build import Machine
+from tilewright.machine.coords import CubeCoord, PeCoord
+from tilewright.machine.node import place_name
+from tilewright.machine.spec import MmuSpec
+from tilewright.memory.allocator import Allocator
+from tilewright.memory.page_table import PageTable
+from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.sanitizer.tensor import TensorBook
+from tilewright.memory.store import ByteStore
+
+_UNITS = {
+    MemoryKind.HBM: SubUnit.HBM,
+    MemoryKind.SRAM: SubUnit.SRAM,
+    MemoryKind.TCM: SubUnit.TCM,
+}
+_KINDS = {unit: kind for kind, unit in _UNITS.items()}
+
+
+@dataclass(eq=False)
+class DeviceMemory:
+    """Memories are made at first use; a memory's number is the order of its first use."""
+
+    machine: Machine
+    memories: list[Memory] = field(default_factory=list)
+    _numbers: dict[MemoryPlace, int] = field(default_factory=dict)
+    _allocators: dict[MemoryPlace, Allocator] = field(default_factory=dict)
+    _located: dict[tuple[int, int], int] = field(default_factory=dict)  # by die and slice
+
+    def number(self, place: MemoryPlace) -> int:
+        if place not in self._numbers:
+            self._numbers[place] = len(self.memories)
+            store = ByteStore(str(place), self.capacity_bytes(place))
+            self.memories.append(Memory(place, store))
+        return self._numbers[place]
+
+    def capacity_bytes(self, place: MemoryPlace) -> int:
+        return self.machine.addresses.size_of(_UNITS[place.kind])
+
+    def storage(self, place: MemoryPlace) -> Storage:
+        return self.memories[self.number(place)].storage
+
+    def allocator(self, place: MemoryPlace) -> Allocator:
+        """In whole pages; of a TCM behind what is reserved."""
+        if place not in self._allocators:
+            machine = self.machine
+            tcm, page_bytes = machine.spec.pe.tcm, machine.spec.pe.mmu.page_bytes
+            start = tcm.reserved_bytes if place.kind is MemoryKind.TCM else 0
+            size = self.capacity_bytes(place) - start
+            self._allocators[place] = Allocator(str(place), size, start=start, alignment=page_bytes)
+        return self._allocators[place]
+
+    def tcm_used_bytes(self, pe: PeCoord) -> int:
+        """What tensors have of a PE's TCM: programs have the rest."""
+        taken = self._allocators.get(MemoryPlace(MemoryKind.TCM, pe))
+        return 0 if taken is None else taken.statistics.used_bytes
+
+    def physical(self, place: MemoryPlace, offset: int) -> int:
+        """The address of a byte of a memory."""
+        where = place.pe.cube_coord if place.kind is MemoryKind.SRAM else place.pe
+        location = Location(_UNITS[place.kind], where, offset)
+        return self.machine.addresses.encode(location).value
+
+    def build_effect_log(self, kind: EngineKind) -> EffectLog:
+        """Build a log of what accesses on an engine do to these memories, at their times."""
+        return build_effect_log(kind, self.memories)
+
+    def locate(self, physical: int) -> tuple[int, int, int]:
+        """The memory that a physical byte is in, its address there, and the bytes from it on."""
+        layout = self.machine.addresses
+        die, offset = divmod(physical, layout.die_bytes)
+        key = die, offset // layout.slice_bytes  # slices of a die lie side by side
+        number = self._located.get(key)
+        if number is not None:
+            inside = offset % layout.slice_bytes
+            return number, inside, layout.slice_bytes - inside
+        place, inside = self.place_of(physical)
+        number = self.number(place)
+        if place.kind is MemoryKind.HBM:
+            self._located[key] = number
+        return number, inside, self.capacity_bytes(place) - inside
+
+    def place_of(self, physical: int) -> tuple[MemoryPlace, int]:
+        """The same, by the memory's name; what is no memory of programs is refused."""
+        location = self.machine.addresses.decode(PhysicalAddress(physical))
+        kind = _KINDS.get(location.unit)
+        match location.where:
+            case PeCoord() as pe if kind is not None:
+                return MemoryPlace(kind, pe), location.offset
+            case CubeCoord(sip=sip, cube=cube) if kind is not None:
+                return MemoryPlace(kind, PeCoord(sip, cube, 0)), location.offset
+            case _:
+                found = f"physical {physical:#x} in {location.unit.value}"
+                fix = "correct the address"
+                raise DeviceError("access", found, "an address in HBM, SRAM or TCM", fix)
+
+
+class Mmus(dict[PeCoord, Mmu]):
+    """The MMUs that were asked for, by PE; each is made when it is first asked for."""
+
+    def __init__(self, spec: MmuSpec) -> None:
+        super().__init__()
+        self._spec = spec
+
+    def __missing__(self, pe: PeCoord) -> Mmu:
+        name = f"{place_name(pe)}.mmu"
+        mmu = self[pe] = Mmu(name, self._spec, PageTable(name, self._spec.page_bytes))
+        return mmu
+
+
+@dataclass(frozen=True, slots=True)
+class RunningDevice:
+    """One engine and what was built on it. Memories and page tables are not part of it."""
+
+    device: Device
+    path: CommandPath
+    effects: EffectLog
+    hub: Hub
+    launcher: Launcher
+
+
+def build_device_at(
+    machine: Machine, choice: EngineKind | Auto = AUTO, *, start_ps: int = 0
+) -> Device:
+    """Build a device on which nothing is under way, with a clock that stands at ``start_ps``."""
+    with rare_collections():
+        device = build_device(machine, choice)
+    device.engine.advance(start_ps)
+    return device
+
+
+def build_running_device(
+    device: Device,
+    memory: DeviceMemory,
+    mmu_of: MmuOf,
+    effects: EffectLog,
+    tensors: Callable[[], TensorBook],
+    first_program: int,
+) -> RunningDevice:
+    """Build what runs programs on a device; their numbers begin with ``first_program``."""
+    path = CommandPath(device)
+    hub = Hub(device.engine, effects.apply, first_number=first_program)
+    launcher = build_launcher(device, path, memory, mmu_of, tensors)
+    return RunningDevice(device, path, effects, hub, launcher)
+
+
+def build_launcher(
+    device: Device,
+    path: CommandPath,
+    memory: DeviceMemory,
+    mmu_of: MmuOf,
+    tensors: Callable[[], TensorBook],
+) -> Launcher:
+    """Build what starts kernels on the PEs of a device.
+
+    ``tensors`` describes the tensors that have memory; it is called for the text of an error.
+    """
+    return Launcher(
+        device,
+        memory.memories,
+        memory.locate,
+        mmu_of,
+        vars(language),
+        path.pe,
+        memory.tcm_used_bytes,
+        tensors,
+    )
+
+
+def apply_served(effects: EffectLog, engine: Engine, error: BaseException) -> None:
+    """Apply what memories had served when a run ended with ``error``.
+
+    A value that cannot be computed is noted beside that error, and ends this.
+    """
+    try:
+        with quiet_values():
+            effects.apply(engine.take_effects())
+    except TilewrightError as second:
+        error.add_note(f"and then {first_line(second)}")
+
+
+@dataclass(slots=True)
+class _HostEffect:
+    """An effect that removes itself from those that are under way when it happens."""
+
+    act: Callable[[], object]
+    changes: bool  # memories or page tables
+    under_way: "dict[int, _HostEffect]"
+    number: int = -1
+
+    def apply(self) -> bool:
+        del self.under_way[self.number]
+        self.act()
+        return self.changes
+
+
+@dataclass(slots=True)
+class HostEffects:
+    """Effects that the host has asked for, by their numbers in a device's log.
+
+    An error in a kernel does not lose them.
+    """
+
+    _under_way: dict[int, _HostEffect] = field(default_factory=dict)
+
+    def add(
+        self, log: EffectLog, act: Callable[[], object], what: str, *, changes: bool = True
+    ) -> int:
+        """Add an effect to the log; return the number that its task reports once served."""
+        effect = _HostEffect(act, changes, self._under_way)
+        effect.number = log.add(effect, 1, what)
+        self._under_way[effect.number] = effect
+        return effect.number
+
+    def apply_all(self, log: EffectLog, at_ps: int) -> None:
+        """Let all that is under way happen now, in the order in which it was asked for."""
+        log.apply([(at_ps, number) for number in sorted(self._under_way)])
