@@ -45,9 +45,8 @@ def _entry(op: type[Op]) -> str:
 
 def _shared_text(op: type[Op]) -> str:
     """Return what the base in the op's own module says for all of its kind."""
-    base = op.__mro__[1]
-    is_kind = base.__module__ == op.__module__ and not base.__name__.startswith("_")
-    return base.__doc__ or "" if is_kind else ""
+    base = next(kind for kind in op.__mro__[1:] if not kind.__name__.startswith("_"))
+    return base.__doc__ or "" if base.__module__ == op.__module__ else ""
 
 
 def _signature(op: type[Op]) -> str:

@@ -2,7 +2,7 @@ import pytest
 
 from tilewright.errors import AddressError, PageFaultError, ProgramError, RegistryError
 from tilewright.interop.kernbench.address import PeMmu
-from tilewright.interop.kernbench.refused import REFUSED
+from tilewright.interop.kernbench.names import REFUSED
 
 VA = 0x1_0000_0000
 

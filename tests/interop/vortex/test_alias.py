@@ -16,7 +16,7 @@ from tilewright.interop.vortex import (
     remove_vortex_alias,
     vortex_names,
 )
-from tilewright.interop.vortex.names import build_torch_names
+from tilewright.interop.vortex.alias import build_torch_names
 
 NAMES = {
     "vortex_torch": (

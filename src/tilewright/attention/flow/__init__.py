@@ -1,7 +1,6 @@
 """The authoring classes, the registry, the loader of flow files, and the tracer."""
 
-from tilewright.attention.flow.field_spec import FieldSpec
-from tilewright.attention.flow.flow import FlowBase, vFlow, vFlowMLA
+from tilewright.attention.flow.flow import FieldSpec, FlowBase, vFlow, vFlowMLA
 from tilewright.attention.flow.lint import Lint
 from tilewright.attention.flow.loader import build_vflow, find_flow, load_flows, make_flow
 from tilewright.attention.flow.package import ImportNames

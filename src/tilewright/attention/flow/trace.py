@@ -10,8 +10,7 @@ from tilewright.attention.abs.tensor import Parameter, vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
 from tilewright.attention.cache.ops import CacheContext, PageLocation
-from tilewright.attention.flow.field_spec import FieldSpec
-from tilewright.attention.flow.flow import FlowBase
+from tilewright.attention.flow.flow import FieldSpec, FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
 from tilewright.attention.flow.loader import fix_of, raising_line
 from tilewright.attention.graph import (
@@ -31,7 +30,7 @@ from tilewright.attention.graph import (
     rebuild,
     verify_graph,
 )
-from tilewright.attention.indexer.context import IndexerContext
+from tilewright.attention.indexer.ops import IndexerContext
 from tilewright.attention.ops.leaf import Constant, FieldRead, StateRead
 from tilewright.errors import (
     FieldError,

@@ -2,12 +2,12 @@
 
 from tilewright.attention.abs.op import vOp
 from tilewright.attention.abs.tensor import Parameter as Parameter
-from tilewright.attention.indexer.context import IndexerContext as IndexerContext
-from tilewright.attention.indexer.context import MetaData as MetaData
-from tilewright.attention.indexer.context import get_ctx as get_ctx
 from tilewright.attention.indexer.ops import GeMV as GeMV
+from tilewright.attention.indexer.ops import IndexerContext as IndexerContext
 from tilewright.attention.indexer.ops import Load as Load
+from tilewright.attention.indexer.ops import MetaData as MetaData
 from tilewright.attention.indexer.ops import Save as Save
+from tilewright.attention.indexer.ops import get_ctx as get_ctx
 from tilewright.attention.indexer.select import Attend as Attend
 from tilewright.attention.indexer.select import AttendBranches as AttendBranches
 from tilewright.attention.indexer.select import GTGroupScore as GTGroupScore

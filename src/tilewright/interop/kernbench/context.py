@@ -12,9 +12,8 @@ from tilewright.errors import ProgramError, TilewrightError
 from tilewright.host.worker import Accelerator, Ahbm
 from tilewright.host.worker import DeviceSelector as HostDevice
 from tilewright.interop.kernbench.distributed import DistributedContext
-from tilewright.interop.kernbench.engine import GraphEngine
+from tilewright.interop.kernbench.engine import GraphEngine, check_spec
 from tilewright.interop.kernbench.launch import plan_launch
-from tilewright.interop.kernbench.machine_spec import check_spec
 from tilewright.interop.kernbench.message import MemoryWriteMsg
 from tilewright.interop.kernbench.multiprocessing import Multiprocessing
 from tilewright.interop.kernbench.placement import DPPolicy

@@ -9,8 +9,7 @@ from typing import Any
 from tilewright.errors import BenchError
 from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.kernbench.context import RuntimeContext
-from tilewright.interop.kernbench.engine import GraphEngine
-from tilewright.interop.kernbench.machine_spec import spec_of_machine
+from tilewright.interop.kernbench.engine import GraphEngine, spec_of_machine
 from tilewright.interop.kernbench.names import (
     BuildHost,
     ProgramRegistry,

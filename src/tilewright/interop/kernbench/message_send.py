@@ -65,25 +65,27 @@ class Sent:
 
 def send_write(host: RuntimeContext, message: MemoryWriteMsg) -> Sent:
     """Write a pattern or a buffer of the host to one memory."""
-    machine, driver = host.machine, host.driver
-    pe = pe_of(message, "dst", machine)
-    check_only_target(message, pe)
-    part = part_of(message, "dst", pe, driver.memory)
-    request = write_parts(driver, _what(message), [(part, _source(message))])
-    path = _path(machine, machine.host, part, pe.pe)
-    return Sent((_timed(request),), _memory_facts(message, part, path))
+    part, facts = _host_access(host, message, "dst")
+    request = write_parts(host.driver, _what(message), [(part, _source(message))])
+    return Sent((_timed(request),), facts)
 
 
 def send_read(host: RuntimeContext, message: MemoryReadMsg) -> Sent:
     """Read one memory to the host."""
-    machine, driver = host.machine, host.driver
-    pe = pe_of(message, "src", machine)
-    check_only_target(message, pe)
-    part = part_of(message, "src", pe, driver.memory)
-    request, (data,) = read_parts(driver, _what(message), [part])
-    path = _path(machine, machine.host, part, pe.pe)
-    facts = _memory_facts(message, part, path)
+    part, facts = _host_access(host, message, "src")
+    request, (data,) = read_parts(host.driver, _what(message), [part])
     return Sent((_timed(request),), facts, lambda: {"data": data.tobytes()})
+
+
+def _host_access(
+    host: RuntimeContext, message: Any, side: str
+) -> tuple[MemoryPart, dict[str, Any]]:
+    """Return the bytes that the host writes or reads, and what is known of the access at once."""
+    pe = pe_of(message, side, host.machine)
+    check_only_target(message, pe)
+    part = part_of(message, side, pe, host.driver.memory)
+    path = _path(host.machine, host.machine.host, part, pe.pe)
+    return part, _memory_facts(message, part, path)
 
 
 def send_dma(host: RuntimeContext, message: PeDmaMsg) -> Sent:
