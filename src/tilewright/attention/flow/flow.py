@@ -17,6 +17,8 @@ from tilewright.attention.graph import (
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import FieldError, FlowInitError, SpecError
 
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
 RESERVED_NAMES = frozenset({"k", "v", "kv_c", "k_pe", "latent", "q"})
 
 
@@ -204,12 +206,10 @@ class vFlow(FlowBase):
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
         """Names and inner shapes (or `FieldSpec`) of the fields kept for each page."""
-        del block_size, head_dim
         return {}
 
     def create_request_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
         """Names and inner shapes of what each request in flight has once, SLOTTED."""
-        del block_size, head_dim
         return {}
 
     def initialize(
@@ -248,14 +248,12 @@ class vFlowMLA(FlowBase):
         self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int
     ) -> dict[str, Any]:
         """Names and inner shapes (or `FieldSpec`) of the fields kept for each page."""
-        del block_size, kv_lora_rank, qk_rope_head_dim
         return {}
 
     def create_request_cache(
         self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int
     ) -> dict[str, Any]:
         """Names and inner shapes of what each request in flight has once, SLOTTED."""
-        del block_size, kv_lora_rank, qk_rope_head_dim
         return {}
 
     def initialize(

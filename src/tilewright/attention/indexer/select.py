@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from numbers import Real
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright.attention.abs.argument import BranchSpec, OutputSlot
 from tilewright.attention.abs.context_base import ContextBase
@@ -22,6 +22,8 @@ from tilewright.attention.graph import (
 )
 from tilewright.attention.ops import binary, choose, compare, position, selection
 from tilewright.attention.ops.leaf import StateRead
+
+# ruff: noqa: ARG002 - calls have the signature that users know
 
 _SCORE_ALIASES = MappingProxyType({"score": "scores", "x": "scores"})  # both are Vortex's
 
@@ -155,24 +157,28 @@ class _Forced(vOp):
             raise self._error(f"{numbers}", "whole numbers of pages", "count pages from 0")
 
 
-class sink(_Forced):
+class _FromEnd(_Forced):
+    """Pages whose distance from an end of the row is less than ``n``."""
+
+    distance: ClassVar[Op]
+
+    def build(self, n: int) -> None:
+        self._check(n)
+
+    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        return _compare(self, self.distance, compare.Less(), self.n, ctx)
+
+
+class sink(_FromEnd):
     """The first ``n`` pages."""
 
-    def build(self, n: int) -> None:
-        self._check(n)
-
-    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
-        return _compare(self, position.PageIndex(), compare.Less(), self.n, ctx)
+    distance = position.PageIndex()
 
 
-class recent(_Forced):
+class recent(_FromEnd):
     """The last ``n`` pages, an unfinished one included."""
 
-    def build(self, n: int) -> None:
-        self._check(n)
-
-    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
-        return _compare(self, position.PageAge(), compare.Less(), self.n, ctx)
+    distance = position.PageAge()
 
 
 class pages(_Forced):
@@ -230,7 +236,6 @@ class Attend(vOp):
     """``Attend()(selection, o)``: attention over the selected pages."""
 
     def profile(self, selection: Any, o: Any, ctx: Any = None) -> OutputSlot:  # type: ignore[override]
-        del ctx
         return self._end(o, [BranchSpec(selection)])
 
     def _end(self, o: Any, branches: Sequence[BranchSpec]) -> OutputSlot:
@@ -248,7 +253,6 @@ class ZoneEstimate(Attend):
     def profile(  # type: ignore[override]
         self, selection: Any, logits: Any, values: Any, o: Any, ctx: Any = None
     ) -> OutputSlot:
-        del ctx
         return self._end(o, [BranchSpec(selection, logits=logits, values=values)])
 
 
@@ -258,7 +262,6 @@ class AttendBranches(Attend):
     def profile(  # type: ignore[override]
         self, branches: Sequence[BranchSpec], o: Any, ctx: Any = None
     ) -> OutputSlot:
-        del ctx
         return self._end(o, branches)
 
 
