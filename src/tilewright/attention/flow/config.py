@@ -18,17 +18,8 @@ from pydantic import (
 )
 
 from tilewright.attention.utils import resolve_dtype
+from tilewright.canonical import content_hash
 from tilewright.errors import SpecError
-from tilewright.records import content_hash
-
-__all__ = (
-    "ALIASES",
-    "REFUSED",
-    "WITHOUT_EFFECT",
-    "VortexConfig",
-    "check_layers_skip",
-    "normalize_vortex_config",
-)
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 
