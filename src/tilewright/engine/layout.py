@@ -5,6 +5,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import TypeVar
 
+from tilewright.engine.fault import Names
 from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.spec import EngineSpec, ServerSpec, check_integer
 from tilewright.errors import EngineError
@@ -30,6 +31,10 @@ class Layout:
         self._unrated_routes: set[int] = set()
         self._memories: set[int] = set()
         self._issuers: set[IssuerSpec] = set()  # that were found right
+
+    @property
+    def names(self) -> Names:
+        return Names([server.name for server in self.servers], self.signals)
 
     def check_server(self, spec: ServerSpec, engine: EngineSpec) -> None:
         """What only an engine can know about a server's specification."""
