@@ -120,7 +120,7 @@ class Engine:
         elif not isinstance(spec, SimpleSpec):
             fix = "describe the memory by one of them"
             raise EngineError(f"memory {name!r}", repr(spec), "a BankedSpec or SimpleSpec", fix)
-        self._layout.note_memory(server)
+        self._layout.note_server(server, is_memory=True)
         if isinstance(spec, BankedSpec):
             return self.core.add_banked_memory(spec, capacity_bytes)
         return self.core.add_simple_memory(spec, capacity_bytes)
