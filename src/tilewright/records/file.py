@@ -99,7 +99,8 @@ def told_if_contradictory(*paths: Path) -> Iterator[None]:
 
 
 def _refusal(path: Path, record_type: type[Document], error: ValidationError) -> RecordError:
-    first: Any = error.errors()[0]
+    problems: list[Any] = list(error.errors())
+    first = next((each for each in problems if each["loc"] == ("kind",)), problems[0])
     if first["type"] == "json_invalid":
         found = f"no complete JSON document ({first['ctx']['error']})"
         return RecordError(str(path), found, "one JSON document", "write the record again")

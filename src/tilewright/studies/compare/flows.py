@@ -38,8 +38,7 @@ from tilewright.serving.model_flow import (
     plan_pages,
     trace_for_model,
 )
-from tilewright.studies.compare.latency import ComparedSteps, Simulations, latency_rows
-from tilewright.studies.compare.state import KeptWork
+from tilewright.studies.compare.latency import ComparedSteps, KeptWork, Simulations, latency_rows
 from tilewright.studies.latency import LatencyOf, LatencySpec, StepsOnMachines, simulate_latency
 
 Tell = Callable[[int, int, str], None]
