@@ -10,12 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.generated import started_states
-from tilewright.attention.backends.machine.arrays import (
-    PieceArray,
-    Pieces,
-    replicate,
-    strides_of,
-)
+from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import (
     LayoutSpec,
     RowLayout,

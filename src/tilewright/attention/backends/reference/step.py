@@ -16,20 +16,12 @@ from tilewright.attention.backends.reference.step_arrays import (
     checked_query,
     gather_rows,
 )
-from tilewright.attention.backends.reference.store import (
-    prompt_mass_name,
-    selection_name,
-)
+from tilewright.attention.backends.reference.store import prompt_mass_name, selection_name
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.attention.paging import ExtendPlan
-from tilewright.attention.planner import (
-    RowFacts,
-    plan_step,
-    rows_read_whole,
-    state_pages,
-)
+from tilewright.attention.planner import RowFacts, plan_step, rows_read_whole, state_pages
 
 
 class Step:
