@@ -105,7 +105,7 @@ def _wiring(
         ]
         variants = range(min(NUM_VARIANTS, len(group.ranks[0])))
         plans = (checked_plan(algorithm, *pair) for pair in product(calls, variants))
-        return frozenset[Edge]().union(*(plan.edges for plan in plans))
+        return frozenset[Edge]().union(*(checked.plan.edges for checked in plans))
     sips = [pes[0].sip for pes in group.ranks]
     columns = machine.spec.fabric.columns
     sip_shape = (columns, None) if len(set(sips)) == machine.grid.num_sips else (None, None)

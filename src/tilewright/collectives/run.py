@@ -44,7 +44,7 @@ def start_collective(
     shares = {piece: _by_lane(group, rank, piece, lanes) for piece in buffers.pieces}
     variants = _variants(call, shares.values())
     plans = {variant: checked_plan(algorithm, call, variant) for variant in set(variants.values())}
-    edges = frozenset[Edge]().union(*(checked.edges for checked in plans.values()))
+    edges = frozenset[Edge]().union(*(checked.plan.edges for checked in plans.values()))
     lane_of = {group.ranks[rank][lane]: lane for lane in variants}
     element_bits = message_dtype(call.operation, reduction, buffers.dtype).bits
     jobs = {
