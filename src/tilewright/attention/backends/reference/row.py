@@ -15,7 +15,7 @@ from tilewright.attention.backends.reference.completion import advanced_values, 
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.op import run_nodes
 from tilewright.attention.backends.reference.op.frame import Frame
-from tilewright.attention.backends.reference.page_list import PageLists, every_page, list_pages
+from tilewright.attention.backends.reference.pages import PageLists, every_page, list_pages
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.backends.reference.store import MASS, selection_name
 from tilewright.attention.backends.reference.view import RowSources, RowView

@@ -6,7 +6,7 @@ from typing import Any
 from tilewright.attention.backends.reference.attend import attend_causal
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
 from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.page_list import PageLists, every_page
+from tilewright.attention.backends.reference.pages import PageLists, every_page
 from tilewright.attention.backends.reference.row import Row, RowPlan, RowResult
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared, request_error
 from tilewright.attention.backends.reference.step_arrays import (
