@@ -23,11 +23,12 @@ from tilewright.attention.planner import (
     most_candidates,
     plan_step,
 )
+from tilewright.canonical import content_hash
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import CodegenError, KernelError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, machine_hash
-from tilewright.records import content_hash, installed_version, read_record, write_record
+from tilewright.records import installed_version, read_record, write_record
 from tilewright.records.attention.flow import TilingTrial, TuningRecord
 from tilewright.units import format_ps
 
