@@ -182,17 +182,14 @@ def parse_config(source: str | Path | None = None) -> CollectiveConfig:
     """
     packaged = files("tilewright.collectives").joinpath("ccl.yaml").read_text("utf-8")
     nothing = CollectiveConfig(AUTO_ALGORITHM, ALGORITHMS, {}, AlgorithmEntry("defaults"))
-    config = _over(nothing, _root(parse_yaml(packaged, "ccl.yaml")))
+    config = _over(nothing, parse_yaml(packaged, "ccl.yaml"))
     if source is None:
         return config
-    return _over(config, _root(load_yaml_with_lines(Path(source), "a ccl.yaml")))
+    return _over(config, load_yaml_with_lines(Path(source), "a ccl.yaml"))
 
 
-def _root(section: Section) -> _Words:
-    return _Words("", section.entries, section.place)
-
-
-def _over(base: CollectiveConfig, root: _Words) -> CollectiveConfig:
+def _over(base: CollectiveConfig, section: Section) -> CollectiveConfig:
+    root = _Words("", section.entries, section.place)
     root.check_keys(("defaults", "algorithms"))
     defaults = root.section("defaults")
     defaults.check_keys(("algorithm", *COMMON_KEYS))
