@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.analysis.bottleneck import bottleneck_of
-from tilewright.analysis.usage import UsedBlock
+from tilewright.analysis.usage import UsedBlock, bottleneck_of
 from tilewright.records import Bottleneck, RunParts
 from tilewright.report.format import PART_WORDS, bottleneck_words
 

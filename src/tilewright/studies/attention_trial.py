@@ -24,7 +24,7 @@ from tilewright.records.attention.run import (
     RowCounts,
     TrialSizes,
 )
-from tilewright.studies.attention_data import RequestData, draw_request
+from tilewright.studies.decode.data import RequestData, draw_request
 from tilewright.units import format_bytes
 
 PREFILL_TOKENS = 8192  # written at a time

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from tilewright.attention.backends.machine import Recorded, RowPlacement, SelectionModel, Uniform
 from tilewright.attention.graph import DType, Geometry, Graph, dtypes_of, graph_hash
 from tilewright.attention.planner import Reserved, StateAdvance
+from tilewright.canonical import content_hash
 from tilewright.errors import (
     AttentionError,
     CodegenError,
@@ -18,7 +19,6 @@ from tilewright.errors import (
 )
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
-from tilewright.records import content_hash
 from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
 from tilewright.serving.decode import PagesByRow
 from tilewright.serving.model_flow import plan_pages, stand_in_for, trace_for_model

@@ -14,7 +14,7 @@ from tilewright.language.dtype import float16
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route import Traffic
-from tilewright.memory.place import MemoryKind
+from tilewright.memory.address import MemoryKind
 from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS
 from tilewright.validation.engine_run import finish, machine_named

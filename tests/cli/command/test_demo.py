@@ -15,8 +15,8 @@ from tilewright.cli.command import demo as command
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.records.demo import DemoRecord
 from tilewright.studies.demo.command import PAGE_FILE, TRACE_FILE, plan_demo
+from tilewright.studies.demo.page import NEXT, meaning_of
 from tilewright.studies.demo.steps import DemoPlan
-from tilewright.studies.demo.summary import NEXT, meaning_of
 
 COMMAND = (sys.executable, "-m", "tilewright", "demo")
 

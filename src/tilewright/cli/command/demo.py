@@ -23,7 +23,7 @@ from tilewright.report.format import (
     short_latency,
 )
 from tilewright.studies.demo.command import SIZES, plan_demo, run_demo
-from tilewright.studies.demo.summary import NEXT, flow_label, meaning_of, quality_note, steps_note
+from tilewright.studies.demo.page import NEXT, flow_label, meaning_of, quality_note, steps_note
 from tilewright.units import format_bytes, share_text
 
 

@@ -12,17 +12,21 @@ from tilewright.report.format import flops_text, rate_text
 from tilewright.report.machine_svg.cube_round import draw_round_die
 from tilewright.report.machine_svg.style import (
     GREY,
+    M_CPU_TILE,
     PAINTS,
+    PCIE_TILE,
+    SRAM_TILE,
     WIRE,
     BlockKind,
-    Box,
+    Tile,
     draw_block,
+    draw_hbm,
     draw_label,
     draw_lines,
     draw_tile,
-    row_of_boxes,
+    tiles_of_pe,
 )
-from tilewright.report.svg import Svg
+from tilewright.report.svg import Box, Svg, row_of_boxes
 from tilewright.units import count_text, format_bytes, format_ps
 
 PORT_DEPTH = 8
@@ -31,17 +35,8 @@ LEAST_CELL = 5  # below that a mesh is only named
 
 
 @dataclass(frozen=True, slots=True)
-class _Seat:
-    """What sits on a router: its kind, its names from long to short, its name in full."""
-
-    kind: BlockKind
-    names: tuple[str, ...]
-    tip: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    """Where routers are: each in the middle of a cell, as on the die."""
+class Cells:
+    """Where the routers of a mesh are: each in the middle of a cell, as on the die."""
 
     layout: DieLayout
     place: Box
@@ -57,6 +52,23 @@ class _Cells:
         column, row = place.column or 0, place.row or 0
         return self.place.x + (column + 0.5) * self.size, self.place.y + (row + 0.5) * self.size
 
+    @staticmethod
+    def shape_of(layout: DieLayout) -> tuple[int, int]:
+        """Return the columns and rows of a mesh."""
+        columns = 1 + max(place.column or 0 for place in layout.routers)
+        return columns, 1 + max(place.row or 0 for place in layout.routers)
+
+    def ports(self) -> Iterator[tuple[Side, int, int, int, float]]:
+        """Yield side, number and router of each connection; those of one router are apart.
+
+        Then follow how many share the router, and the place among them, from the middle.
+        """
+        for side, routers in self.layout.port_routers.items():
+            for index, router in enumerate(routers):
+                sharing = [other for other in range(len(routers)) if routers[other] == router]
+                place = sharing.index(index) - (len(sharing) - 1) / 2
+                yield side, index, router, len(sharing), place
+
     def corner(self, router: int, step: tuple[int, int]) -> Box:
         """The part of a cell beside its wires, above or below its router."""
         x, y = self.middle(router)
@@ -69,8 +81,7 @@ class _Cells:
 
 def draw_mesh_die(svg: Svg, die: Box, machine: Machine) -> None:
     layout = machine.routes.topology.die.layout
-    columns = 1 + max(place.column or 0 for place in layout.routers)
-    rows = 1 + max(place.row or 0 for place in layout.routers)
+    columns, rows = Cells.shape_of(layout)
     inner = die.inset(MARGIN)
     size = min(inner.width / columns, inner.height / rows)
     if size < LEAST_CELL:
@@ -79,7 +90,7 @@ def draw_mesh_die(svg: Svg, die: Box, machine: Machine) -> None:
         return
     x = inner.middle[0] - columns * size / 2
     y = inner.middle[1] - rows * size / 2
-    cells = _Cells(layout, Box(x, y, columns * size, rows * size), size)
+    cells = Cells(layout, Box(x, y, columns * size, rows * size), size)
     _draw_hole(svg, cells, columns, rows, machine)
     _draw_ports(svg, cells, die)
     for wire in layout.wires:
@@ -93,7 +104,7 @@ def draw_mesh_die(svg: Svg, die: Box, machine: Machine) -> None:
         draw_block(svg, box, BlockKind.ROUTER, tip=tip)
 
 
-def _draw_hole(svg: Svg, cells: _Cells, columns: int, rows: int, machine: Machine) -> None:
+def _draw_hole(svg: Svg, cells: Cells, columns: int, rows: int, machine: Machine) -> None:
     there = {(place.row, place.column) for place in cells.layout.routers}
     missing = [
         (row, column)
@@ -111,60 +122,45 @@ def _draw_hole(svg: Svg, cells: _Cells, columns: int, rows: int, machine: Machin
         (last_column - column + 1) * size,
         (last_row - row + 1) * size,
     )
-    totals, hbm = totals_of(machine), machine.spec.cube.hbm
-    rate = rate_text(totals.hbm_bytes_per_us // totals.num_cubes)
-    lines = ("HBM", format_bytes(hbm.capacity_bytes), rate)
-    draw_block(svg, hole.inset(min(4, size / 8)), BlockKind.HBM, lines, size=14)
+    draw_hbm(svg, hole.inset(min(4, size / 8)), machine)
 
 
-def _draw_ports(svg: Svg, cells: _Cells, die: Box) -> None:
+def _draw_ports(svg: Svg, cells: Cells, die: Box) -> None:
     stroke = PAINTS[BlockKind.PORT].stroke
-    for side, routers in cells.layout.port_routers.items():
-        for index, router in enumerate(routers):
-            sharing = [other for other in range(len(routers)) if routers[other] == router]
-            width = min(12.0, 2 * cells.half / len(sharing))
-            offset = (sharing.index(index) - (len(sharing) - 1) / 2) * width
-            x, y = cells.middle(router)
-            tip = f"ucie-{side.value}.conn{index}"
-            if side in (Side.NORTH, Side.SOUTH):
-                edge = die.y if side is Side.NORTH else die.bottom - PORT_DEPTH
-                port = Box(x + offset - width / 2, edge, width, PORT_DEPTH)
-                svg.line(((x + offset, y), port.middle), stroke=stroke)
-            else:
-                edge = die.x if side is Side.WEST else die.right - PORT_DEPTH
-                port = Box(edge, y + offset - width / 2, PORT_DEPTH, width)
-                svg.line(((x, y + offset), port.middle), stroke=stroke)
-            draw_block(svg, port, BlockKind.PORT, tip=tip)
+    for side, index, router, num_sharing, place in cells.ports():
+        width = min(12.0, 2 * cells.half / num_sharing)
+        offset = place * width
+        x, y = cells.middle(router)
+        if side in (Side.NORTH, Side.SOUTH):
+            edge = die.y if side is Side.NORTH else die.bottom - PORT_DEPTH
+            port = Box(x + offset - width / 2, edge, width, PORT_DEPTH)
+            svg.line(((x + offset, y), port.middle), stroke=stroke)
+        else:
+            edge = die.x if side is Side.WEST else die.right - PORT_DEPTH
+            port = Box(edge, y + offset - width / 2, PORT_DEPTH, width)
+            svg.line(((x, y + offset), port.middle), stroke=stroke)
+        draw_block(svg, port, BlockKind.PORT, tip=f"ucie-{side.value}.conn{index}")
 
 
-def _draw_seats(svg: Svg, cells: _Cells, machine: Machine) -> None:
+def _draw_seats(svg: Svg, cells: Cells, machine: Machine) -> None:
     layout = cells.layout
     for pe, router in enumerate(layout.pe_routers):
-        names = (f"PE{pe}", str(pe))
-        corner = cells.corner(router, (-1, -1))
-        _draw_seat(svg, cells, router, corner, _Seat(BlockKind.PE, names, f"pe{pe}"))
-        corner = cells.corner(router, (1, 1))
-        seat = _Seat(BlockKind.HBM, ("HBM", "H"), f"hbm_ctrl.pe{pe}")
-        _draw_seat(svg, cells, router, corner, seat)
+        above, below = tiles_of_pe(pe)
+        _draw_seat(svg, cells, router, cells.corner(router, (-1, -1)), above)
+        _draw_seat(svg, cells, router, cells.corner(router, (1, 1)), below)
     corner = cells.corner(layout.sram_router, (-1, 1))
-    seat = _Seat(BlockKind.MEMORY, ("SRAM", "S"), "sram")
-    _draw_seat(svg, cells, layout.sram_router, corner, seat)
-    corner = cells.corner(layout.m_cpu_router, (1, -1))
-    seats = list(_beside_m_cpu(machine))
-    for part, seat in zip(row_of_boxes(corner, len(seats), 0), seats, strict=True):
-        _draw_seat(svg, cells, layout.m_cpu_router, part, seat)
-
-
-def _beside_m_cpu(machine: Machine) -> Iterator[_Seat]:
-    yield _Seat(BlockKind.PROCESSOR, ("M_CPU", "CPU", "M"), "m_cpu")
+    _draw_seat(svg, cells, layout.sram_router, corner, SRAM_TILE)
+    tiles = [M_CPU_TILE]
     if machine.spec.sip.io is None:
-        yield _Seat(BlockKind.PROCESSOR, ("IO",), "io_cpu")
-        yield _Seat(BlockKind.MOVER, ("PCIe", "P"), "pcie_ep")
+        tiles += [Tile(BlockKind.PROCESSOR, ("IO",), "io_cpu"), PCIE_TILE]
+    boxes = row_of_boxes(cells.corner(layout.m_cpu_router, (1, -1)), len(tiles), 0)
+    for box, tile in zip(boxes, tiles, strict=True):
+        _draw_seat(svg, cells, layout.m_cpu_router, box, tile)
 
 
-def _draw_seat(svg: Svg, cells: _Cells, router: int, box: Box, seat: _Seat) -> None:
-    svg.line((box.middle, cells.middle(router)), stroke=PAINTS[seat.kind].stroke)
-    draw_tile(svg, box, seat.kind, seat.names, tip=seat.tip)
+def _draw_seat(svg: Svg, cells: Cells, router: int, box: Box, tile: Tile) -> None:
+    svg.line((box.middle, cells.middle(router)), stroke=PAINTS[tile.kind].stroke)
+    draw_tile(svg, box, tile)
 
 
 KEY_WIDTH = 166

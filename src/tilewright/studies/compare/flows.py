@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
+from tilewright.canonical import content_hash
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import UsageError
 from tilewright.evaluation import (
@@ -23,7 +24,7 @@ from tilewright.evaluation import (
     pareto_front,
     run_trial,
 )
-from tilewright.records import Versions, content_hash, installed_versions
+from tilewright.records import Versions, installed_versions
 from tilewright.records.attention.compare import (
     AttentionCompareRecord,
     CompareSizes,
@@ -37,8 +38,7 @@ from tilewright.serving.model_flow import (
     plan_pages,
     trace_for_model,
 )
-from tilewright.studies.compare.latency import ComparedSteps, Simulations, latency_rows
-from tilewright.studies.compare.state import KeptWork
+from tilewright.studies.compare.latency import ComparedSteps, KeptWork, Simulations, latency_rows
 from tilewright.studies.latency import LatencyOf, LatencySpec, StepsOnMachines, simulate_latency
 
 Tell = Callable[[int, int, str], None]

@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.analysis.bottleneck import bottleneck_of
 from tilewright.analysis.breakdown import break_down_run
 from tilewright.analysis.launch_path import PathListener
 from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch
 from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.analysis.trace.servers import ServerTable
-from tilewright.analysis.usage import Usage, UsedBlock, most_used
+from tilewright.analysis.usage import Usage, UsedBlock, bottleneck_of, most_used
 from tilewright.attention.backends.machine import LoadedKernels, StageBook, StageLaunch
 from tilewright.attention.codegen import Stage
 from tilewright.device.build import Device

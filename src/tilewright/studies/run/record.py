@@ -7,8 +7,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from tilewright.analysis.bottleneck import bottleneck_of
-from tilewright.analysis.usage import UsedBlock
+from tilewright.analysis.usage import UsedBlock, bottleneck_of
 from tilewright.machine.build import machine_hash
 from tilewright.machine.field import flat_fields
 from tilewright.machine.node import place_name

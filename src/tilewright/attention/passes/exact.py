@@ -1,4 +1,4 @@
-"""One way to write each thing. Every rule keeps values bit for bit."""
+"""Passes that keep values bit for bit."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,12 +11,28 @@ from tilewright.attention.graph import (
     Node,
     Op,
     Scope,
+    Side,
     keep,
     make_node,
     rebuild,
 )
 from tilewright.attention.ops import binary, compare, layout, reduce, selection, unary
 from tilewright.attention.ops.leaf import Constant
+
+
+def infer_types(graph: Graph) -> Graph:
+    """Every node gets the type that its op infers from its inputs and the graph's variables.
+
+    So a graph whose geometry or fields were replaced gets types that fit, or an error.
+    """
+
+    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
+        made = make_node(node.op, inputs, scope, node.source)
+        same = made.type == node.type and inputs == node.inputs
+        return node if same else made
+
+    return rebuild(graph, transform)
+
 
 Rule = Callable[[Node, Scope], Node | None]
 
@@ -173,3 +189,40 @@ _RULES: tuple[Rule, ...] = (
     _reduced_transpose,
     _flat_logic,
 )
+
+
+def common_subexpression(graph: Graph) -> Graph:
+    """Nodes of one side with equal ops and the same inputs become one; the first line stays.
+
+    Ops are pure, so this keeps values bit for bit.
+    """
+    known: dict[tuple[Side, Op, tuple[Node, ...]], Node] = {}
+
+    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
+        key = (scope.side, node.op, inputs)
+        if key not in known:
+            known[key] = keep(node, inputs, scope)
+        return known[key]
+
+    return rebuild(graph, transform)
+
+
+def dead_code(graph: Graph) -> Graph:
+    """Drop summaries that the indexer never reads, and inputs and parameters that nobody reads.
+
+    Roots are the output and what is saved as state. Nodes that roots do not need are no part of a
+    graph in the first place. The query and the model's keys and values stay.
+    """
+    names = {
+        side: {getattr(node.op, "variable", None) for node in graph.nodes(side)} for side in Side
+    }
+    kept = set(graph.geometry.reserved_fields) | names[Side.INDEXER]
+    states = {state.name for state in graph.states}
+    live = replace(
+        graph,
+        fields=tuple(item for item in graph.fields if item.name in kept),
+        field_writes=tuple(write for write in graph.field_writes if write.target in kept | states),
+        inputs=tuple(item for item in graph.inputs if item[0] == "q" or item[0] in kept),
+    )
+    used = {getattr(node.op, "variable", None) for side in Side for node in live.nodes(side)}
+    return replace(live, parameters=tuple(item for item in live.parameters if item.name in used))

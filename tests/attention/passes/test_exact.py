@@ -20,7 +20,7 @@ from tilewright.attention.graph import (
 from tilewright.attention.ops import binary, compare, layout, reduce, selection, unary
 from tilewright.attention.ops.leaf import Constant, FieldRead, Input
 from tilewright.attention.ops.position import PageIndex, ReservedPages
-from tilewright.attention.passes.canonical_form import canonical_form
+from tilewright.attention.passes.exact import canonical_form
 
 SCOPE = Scope(Side.INDEXER, GEOMETRY, VARIABLES)
 

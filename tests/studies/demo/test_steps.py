@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tilewright.attention.graph import Geometry
 from tilewright.serving.model_flow import trace_for_model
-from tilewright.studies.attention_data import RequestData, draw_request
-from tilewright.studies.demo.quality import judge_step
+from tilewright.studies.decode.data import RequestData, draw_request
+from tilewright.studies.demo.steps import judge_step
 
 PAGE, HEADS, GROUP, DIM = 4, 2, 3, 8
 SCALE = DIM**-0.5
