@@ -16,7 +16,7 @@ from tilewright.errors import UsageError
 from tilewright.processes import num_cores
 from tilewright.programs.parameter import parse_parameters
 from tilewright.records import RunRecord, check_targets, write_record
-from tilewright.records.run.sweep import RunSweepRecord
+from tilewright.records.run.record import RunSweepRecord
 from tilewright.report.plot import check_plot_path
 from tilewright.report.run.sweep import draw_sweep, sweep_view
 from tilewright.report.run.table import run_view
