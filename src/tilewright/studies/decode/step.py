@@ -151,7 +151,12 @@ def simulate_step(
     how many, None: by the rule of ADR 0029.
     """
     layout, kernels = _compile(step)
-    done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
+    done = _execute(
+        step,
+        layout,
+        kernels,
+        lambda device: StepWatch(device, *(listeners_of(device) if listeners_of else ())),
+    )
     launches = done.result.launches
     explained = explain_step(
         done.watch,
@@ -228,12 +233,6 @@ def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
         most=most_candidates(plan),
     )
     return layout, kernels
-
-
-def _watched(device: Device, listeners_of: ListenersOf | None) -> StepWatch:
-    if listeners_of is None:
-        return StepWatch(device)
-    return StepWatch(device, *listeners_of(device))
 
 
 @dataclass(frozen=True, slots=True)
