@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.records.run_records import run_record
+from tilewright.canonical import content_hash
 from tilewright.errors import RecordError
 from tilewright.records import (
     FailureRecord,
@@ -14,7 +15,6 @@ from tilewright.records import (
     RunRecord,
     WhatRan,
     canonical_json,
-    content_hash,
     read_record,
     told_if_contradictory,
     write_record,

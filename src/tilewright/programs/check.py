@@ -10,15 +10,15 @@ from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.contract import BenchOutcome
 from tilewright.programs.inputs import Array
 from tilewright.programs.latency import Path
-
-_TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5}  # relative to the norm of a row
+from tilewright.units import ROW_TOLERANCES
 
 
 def tolerance_of(dtype: str) -> float:
     """Return the tolerance of results that were computed in f32 and rounded to ``dtype`` once."""
-    if dtype not in _TOLERANCES:
-        raise BenchError("values", dtype, f"one of {', '.join(_TOLERANCES)}", "take another dtype")
-    return _TOLERANCES[dtype]
+    if dtype not in ROW_TOLERANCES:
+        expected = f"one of {', '.join(ROW_TOLERANCES)}"
+        raise BenchError("values", dtype, expected, "take another dtype")
+    return ROW_TOLERANCES[dtype]
 
 
 def row_error(found: Array, expected: Array) -> float:

@@ -8,14 +8,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tilewright import language as tl
-from tilewright.programs.inputs import Array
-from tilewright.programs.softmax_state import (
+from tilewright.programs.attention import (
     LOG2_E,
     SoftmaxState,
     attend,
     begin_softmax,
     end_softmax,
 )
+from tilewright.programs.inputs import Array
 
 TO_NEXT, TO_PREVIOUS = "E", "W"
 RECEIVES_A_BLOCK = 2  # keys and values

@@ -1,5 +1,6 @@
 """The run record: schema, hashes, writer. Nobody else defines a JSON field."""
 
+from tilewright.canonical import canonical_json
 from tilewright.records.bench import (
     EngineBenchRecord,
     EngineRatios,
@@ -25,8 +26,6 @@ from tilewright.records.document import (
 )
 from tilewright.records.file import (
     MAX_TEXT_BYTES,
-    canonical_json,
-    content_hash,
     read_file,
     read_record,
     read_text_file,
@@ -87,7 +86,6 @@ __all__ = (
     "canonical_json",
     "check_target",
     "check_targets",
-    "content_hash",
     "describe_failure",
     "installed_version",
     "installed_versions",

@@ -1,44 +1,17 @@
 """Reads and writes records: canonical JSON, whole or not at all, strict and up to a limit."""
 
-import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
+from tilewright.canonical import canonical_json
 from tilewright.errors import RecordError, TilewrightError
 from tilewright.records.document import Document
 from tilewright.records.whole_file import write_file
-
-
-def canonical_json(content: object) -> bytes:
-    """Sorted keys, no spaces, UTF-8, one line. ``content`` is a document or plain JSON data.
-
-    >>> canonical_json({"b": 1, "a": [True, None]})
-    b'{"a":[true,null],"b":1}'
-    """
-    plain = content.model_dump(mode="json") if isinstance(content, BaseModel) else content
-    try:
-        text = json.dumps(
-            plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
-        return text.encode()
-    except (TypeError, ValueError) as error:  # ValueError: NaN, a circle, a lone surrogate
-        fix = "keep to objects with string keys, arrays, finite numbers, strings"
-        raise RecordError("canonical JSON", str(error), "plain JSON data", fix) from error
-
-
-def content_hash(content: object) -> str:
-    """SHA-256 of the canonical JSON, in hexadecimal.
-
-    >>> content_hash({"a": 1, "b": 2}) == content_hash({"b": 2, "a": 1})
-    True
-    """
-    return hashlib.sha256(canonical_json(content)).hexdigest()
 
 
 def write_record(path: Path, record: Document) -> None:

@@ -17,15 +17,14 @@ from tilewright.device.command import CommandPath
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
-from tilewright.executor.grid import checked_grid, dealt
-from tilewright.executor.launcher import Share, Terms, check_pes
+from tilewright.executor.launcher import Share, check_pes
 from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.quiet import quiet_values
-from tilewright.executor.run import Counters, Run
+from tilewright.executor.run import Counters, Run, Terms, checked_grid, dealt
 from tilewright.executor.stream import Stream
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
@@ -33,16 +32,20 @@ from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
-from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
-from tilewright.memory.mapping import Sight
+from tilewright.memory.address import (
+    MemoryKind,
+    MemoryPlace,
+    PhysicalByte,
+    RangeMapping,
+    VirtualByte,
+    VirtualPage,
+    VirtualRange,
+)
+from tilewright.memory.allocator import QuarantinedSpace, VirtualSpace, virtual_capacity_bytes
 from tilewright.memory.page_table import PageTable
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.access import AccessKind
-from tilewright.memory.sanitizer.address_space import QuarantinedSpace
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
-from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.device import DeviceMemory, apply_served, build_device_at, build_launcher
 from tilewright.runtime.host_watch import item_bits
 
@@ -149,7 +152,7 @@ class Workspace:
         self._names[array] = f"array{self._num_arrays}"
         self._num_arrays += 1
         if self._sanitizer is not None:
-            self._watched[address] = self._note(self._sanitizer.note_tensor, array)
+            self._watched[address] = self._sanitizer.note_tensor(self._watched_tensor(array))
         return array
 
     def write(self, array: PlacedArray, values: np.ndarray[Any, Any]) -> None:
@@ -278,10 +281,10 @@ class Workspace:
             self._end(run, error)
             raise
         for stream in run.streams:
-            stream.end()
+            stream.walker.end()
         if self._sanitizer is not None:
             self._sanitizer.end_launch(run.sanitizer.launch)
-        if terms.neighbours is not None:
+        if run.post is not None:  # workspaces install no rings
             for unreceived in run.post.unreceived(terms.kernel.name):
                 raise unreceived
         return LaunchResult(start_ps, engine.now_ps, run.counters)
@@ -297,28 +300,23 @@ class Workspace:
         if self._sanitizer is not None:
             self._sanitizer.end_launch(run.sanitizer.launch)
 
-    def _note(self, note: Callable[..., WatchedTensor], array: PlacedArray) -> WatchedTensor:
-        """Describe an array, whose bytes count as never written; see ``note_pages``."""
+    def _watched_tensor(self, array: PlacedArray) -> WatchedTensor:
+        """Describe an array to a book or a sanitizer."""
         regions = []
         for mapping in self._mappings[array.address]:
             place, offset = self._memory.place_of(mapping.physical)
             virtual = mapping.virtual
             regions.append(Region(place.pe, offset, virtual.first, virtual.num_bytes, place.kind))
-        return note(
-            self._names[array],
-            array.shape,
-            str(array.dtype),
-            item_bits(array.dtype),
-            regions=regions,
-            parts=[TensorPart(array.address, (0,) * len(array.shape), array.shape)],
-            sight=Sight.ALL,
-            at_ps=self.device.engine.now_ps,
+        parts = [TensorPart(array.address, (0,) * len(array.shape), array.shape)]
+        bits = item_bits(array.dtype)
+        return WatchedTensor(
+            self._names[array], array.shape, str(array.dtype), bits, parts, regions
         )
 
     def _book(self) -> TensorBook:
         book = TensorBook()
         for array in self._names:
-            self._note(book.add, array)
+            book.add(self._watched_tensor(array))
         return book
 
     def _note_host(self, kind: AccessKind, array: PlacedArray) -> None:

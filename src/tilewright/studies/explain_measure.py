@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tilewright.analysis.phases import LONG_INTERVALS, half_width_ps
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import BenchError, RecordError, TilewrightError
 from tilewright.machine.build import build_machine, machine_hash, phase_shift_ps, refresh_of
 from tilewright.machine.parse import parse_machine

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from tilewright.attention.backends.machine import Recorded, RowPlacement, SelectionModel, Uniform
 from tilewright.attention.graph import DType, Geometry, Graph, dtypes_of, graph_hash
 from tilewright.attention.planner import Reserved, StateAdvance
+from tilewright.canonical import content_hash
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import (
     AttentionError,
@@ -19,7 +20,7 @@ from tilewright.errors import (
 )
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
-from tilewright.records import Versions, content_hash, installed_versions
+from tilewright.records import Versions, installed_versions
 from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
 from tilewright.serving.decode import PagesByRow
 from tilewright.serving.model_flow import plan_pages, stand_in_for, trace_for_model

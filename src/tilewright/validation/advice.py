@@ -13,19 +13,13 @@ from tilewright.analysis.advice.bound import shortest_ps
 from tilewright.analysis.advice.build import advise
 from tilewright.analysis.advice.change import INTERLEAVE, Change, single_changes
 from tilewright.engine import EngineKind
-from tilewright.machine.build import build_machine
-from tilewright.machine.parse import parse_machine
 from tilewright.records import RunRecord
 from tilewright.studies.explain_measure import Gain, GainMeter
 from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.source import find_source
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_least,
-    exact,
-)
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, at_least, exact
 
 QUIET = "cube.hbm.refresh.kind=none"
 SMALL, LARGE = "ahbm-small", "ahbm"
@@ -83,7 +77,7 @@ def trial_of(
     """Run a ready program, as ``tilewright run`` does but without values."""
     source = find_source(program)
     values = {each.name: each.default for each in source.parameters} | dict(parameters or {})
-    built = build_machine(parse_machine(machine, overrides))
+    built = machine_named(machine, *overrides)
     request = RunRequest(source, values, built, machine, overrides, engine=kind, data=False)
     record = run_program(request, RunWatch(phases=phases))
     count = 1 if record.phases is None else record.phases.count

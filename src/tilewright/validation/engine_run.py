@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 
 import numpy as np
@@ -16,6 +17,8 @@ from tilewright.engine import (
     TaskGraph,
     build_engine,
 )
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.parse import parse_machine
 from tilewright.units import PS_PER_US
 from tilewright.validation.workload import (
     ClosedLoop,
@@ -42,6 +45,12 @@ class PeerRun:
     @property
     def events_per_hop(self) -> float:
         return self.num_events / self.num_hops
+
+
+@cache
+def machine_named(preset: str, *overrides: str) -> Machine:
+    """Return a machine that oracles share, with what is known of its routes."""
+    return build_machine(parse_machine(preset, overrides))
 
 
 def finish(engine: Engine, graph: TaskGraph) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
@@ -12,21 +12,12 @@ from tilewright.engine import (
     ServerSpec,
     TaskGraph,
 )
-from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, reverse_link
-from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import PcieSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
-from tilewright.validation.engine_run import finish, transfer_ps
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    exact,
-    gb_per_s,
-    printed,
-    ramp,
-)
+from tilewright.validation.engine_run import finish, machine_named, transfer_ps
+from tilewright.validation.finding import Finding, Row, exact, gb_per_s, printed, ramp
 
 GB = "GB/s"
 GB_PER_US = 1_000  # bytes per microsecond of one GB/s
@@ -36,6 +27,7 @@ UCIE_FLIT_BYTES = 256
 RATE = 256_000  # of the links in chains: a flit of 64 bytes takes 250 ps
 FLIT_PS = 250
 LATENCY_PS = 1_700
+QUIET = ("ahbm", "cube.hbm.refresh.kind=none")  # only links are looked at
 
 
 def check_stream(
@@ -66,12 +58,6 @@ def check_chain(kind: EngineKind, *, hops: int, flits: int, reassemble: bool) ->
 # -- inside a machine ----------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def _machine() -> Machine:
-    """The default one, whose memory does not refresh: only links are looked at."""
-    return build_machine(parse_machine("ahbm", ["cube.hbm.refresh.kind=none"]))
-
-
 def _rate_of(device: Device, trip: int) -> Fraction:
     """GB/s of the second of two equal accesses, one after the other."""
     graph = TaskGraph()
@@ -84,7 +70,7 @@ def _rate_of(device: Device, trip: int) -> Fraction:
 
 def check_host_copy(kind: EngineKind, *, access: Access, figure: str) -> Finding:
     """The host and a slice of the memory: the slowest link is PCIe."""
-    device = build_device(_machine(), kind)
+    device = build_device(machine_named(*QUIET), kind)
     return ramp(
         Fraction(figure), _rate_of(device, device.host_access(PeCoord(0, 0, 0), access)), GB
     )
@@ -92,14 +78,14 @@ def check_host_copy(kind: EngineKind, *, access: Access, figure: str) -> Finding
 
 def check_next_cube(kind: EngineKind, *, access: Access, figure: str) -> Finding:
     """A PE and a slice of the next cube: the slowest link is one connection of UCIe."""
-    device = build_device(_machine(), kind)
+    device = build_device(machine_named(*QUIET), kind)
     trip = device.pe_access(PeCoord(0, 0, 0), PeCoord(0, 1, 0), access)
     return ramp(Fraction(figure), _rate_of(device, trip), GB)
 
 
 def check_duplex(kind: EngineKind, *, wire: LinkKind) -> Finding:
     """Ends of two opposite streams that differ from those of each alone."""
-    link_id = next(id_ for id_, link in enumerate(_machine().links) if link.kind is wire)
+    link_id = next(id_ for id_, link in enumerate(machine_named(*QUIET).links) if link.kind is wire)
     pair = (link_id, reverse_link(link_id))
     together_ps = _ends_ps(pair, kind)
     alone_ps = [_ends_ps((each,), kind)[0] for each in pair]
@@ -108,7 +94,7 @@ def check_duplex(kind: EngineKind, *, wire: LinkKind) -> Finding:
 
 
 def _ends_ps(link_ids: tuple[int, ...], kind: EngineKind) -> list[int]:
-    device = build_device(_machine(), kind, links=link_ids)
+    device = build_device(machine_named(*QUIET), kind, links=link_ids)
     graph = TaskGraph()
     for number, link_id in enumerate(link_ids):
         route = device.engine.add_route([device.links[link_id]])

@@ -14,13 +14,7 @@ import numpy.typing as npt
 
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.validation.engine_run import finish
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    confident,
-    confident_mean,
-    exact,
-)
+from tilewright.validation.finding import Finding, Row, confident, confident_mean, exact
 
 UNIT_PS = 1_000
 UNIT = "services"  # the unit of the table: mean service times

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -12,24 +12,14 @@ from tilewright.device.check import num_bytes_of
 from tilewright.device.dma import Access
 from tilewright.device.gemm import build_gemm
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.parse import parse_machine
 from tilewright.machine.route import Traffic
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
-from tilewright.validation.engine_run import finish, transfer_ps
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_least,
-    exact,
-    printed,
-    ramp,
-    rate_inside,
-)
+from tilewright.validation.engine_run import finish, machine_named, transfer_ps
+from tilewright.validation.finding import Finding, Row, at_least, exact, printed, ramp, rate_inside
 
 SEED = 1
 NUM_RUNS = 20
@@ -42,14 +32,9 @@ SLICE_PEAK = Fraction("1747.6") / 8  # HB9, dealt over the slices of a cube
 REGION_BYTES = 2**22  # between the operands of a product
 
 
-@lru_cache(maxsize=1)
-def _machine() -> Machine:
-    return build_machine(parse_machine("ahbm"))
-
-
 def _device(kind: EngineKind) -> Device:
     """A PE and its slice, with the links between them."""
-    machine = _machine()
+    machine = machine_named("ahbm")
     dma, controller = (machine.node_of(node, PE) for node in (NodeKind.PE_DMA, NodeKind.HBM_CTRL))
     out = machine.route(dma, controller, Traffic.REQUEST, PE.pe)
     back = machine.route(controller, dma, Traffic.RESPONSE, PE.pe)
@@ -78,7 +63,7 @@ def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Work:
     """A tiled f16 product on one PE: loads, multiplies and stores wait only for their operands."""
     device = _device(kind)
     reads, writes = (device.pe_access(PE, PE, access) for access in (Access.READ, Access.WRITE))
-    unit = build_gemm("gemm", _machine().spec.pe.gemm)
+    unit = build_gemm("gemm", machine_named("ahbm").spec.pe.gemm)
     gemm = device.engine.add_route([device.engine.add_server(ServerSpec("gemm"))])
     graph, moved = TaskGraph(), 0
     for row in _tiles(m, tile):
@@ -139,7 +124,7 @@ def check_ridge(_kind: EngineKind) -> Finding:
 
 def check_machine_ridge(_kind: EngineKind) -> Finding:
     """8.192 TFLOP/s over 256 GB/s a PE, from the totals of the default machine."""
-    totals = totals_of(_machine())
+    totals = totals_of(machine_named("ahbm"))
     return exact(32, Fraction(totals.f16_flop_per_s, totals.hbm_bytes_per_us * 10**6), "FLOP/B")
 
 

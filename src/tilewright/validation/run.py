@@ -21,7 +21,7 @@ from tilewright.validation.finding import Finding, Oracle, OracleGroup, Row
 from tilewright.validation.gemm import product
 from tilewright.validation.hbm import data_sheet
 from tilewright.validation.kernbench import rules as kernbench
-from tilewright.validation.noc import rules as noc
+from tilewright.validation.noc import mesh as noc
 from tilewright.validation.noc import saturation
 from tilewright.validation.triton import scalar
 from tilewright.validation.vortex import rules as vortex

@@ -9,7 +9,7 @@ import pytest
 from tests.records.run_records import run_record
 from tests.studies.run_programs import SCALE, written
 from tilewright.cli.main import main
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.programs import PROGRAMS
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.records.explain import CompareRecord, ExplainRecord, ListRecord

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.programs.small import run_small
 from tilewright.errors import BenchError
+from tilewright.programs.attention import collect_tokens, deal_tokens
 from tilewright.programs.builtin.flash_attention import QueryBlocks
-from tilewright.programs.heads import collect_tokens, deal_tokens
 
 
 @settings(max_examples=8, deadline=None)

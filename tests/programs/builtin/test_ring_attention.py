@@ -13,8 +13,8 @@ from tilewright.errors import BenchError, DeadlockError
 from tilewright.host import RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.programs import PROGRAMS
+from tilewright.programs.attention import collect_tokens, deal_tokens
 from tilewright.programs.contract import BenchOutcome
-from tilewright.programs.heads import collect_tokens, deal_tokens
 from tilewright.programs.ring_kernel import Order, RingDeal, _Walk
 from tilewright.units import PS_PER_US
 

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from tests.kinds import every_engine
 from tilewright.engine import EngineKind, TraceRecord
-from tilewright.validation.conservation.defect import (
+from tilewright.validation.conservation.rules import (
     Defect,
     byte_lost,
+    check_engine_fires,
+    count_rises,
     done_too_soon,
     left_idle,
     overtook,
@@ -19,7 +21,6 @@ from tilewright.validation.conservation.defect import (
     started_unready,
     wait_forgotten,
 )
-from tilewright.validation.conservation.rules import check_engine_fires, count_rises
 from tilewright.validation.conservation.run import (
     LoadTrace,
     Run,

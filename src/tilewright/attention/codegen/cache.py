@@ -7,7 +7,7 @@ from tilewright.attention.codegen.compile import compile_graph
 from tilewright.attention.codegen.plan.target import Cut, Target, Tiling
 from tilewright.attention.codegen.source.file import KernelFile
 from tilewright.attention.graph import Graph, graph_hash
-from tilewright.records import content_hash
+from tilewright.canonical import content_hash
 from tilewright.records.document import installed_version
 
 

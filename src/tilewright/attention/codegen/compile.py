@@ -106,8 +106,10 @@ def compile_graph(
         scoring = PageRound(graph, own, rounds[chosen], rounds, _scratch_names(rounds))
         segment = page_work(scoring, kept=(chosen.inputs[0],)).tile
     apart = _apart(graph, by_mass)
-    planned = plan_cut(target, chosen, rounds, kept=kept, segment=segment, apart=apart, wanted=cut)
-    form = RowForm(sizes, tiles, target, planned.cut, kept)
+    planned, decisions = plan_cut(
+        target, chosen, rounds, kept=kept, segment=segment, apart=apart, wanted=cut
+    )
+    form = RowForm(sizes, tiles, target, planned, kept)
     parts = _Parts(graph, form, by_mass, bound)
     marks = parts.add_indexer((chosen,), chosen)[chosen]
     parts.add_attention(marks, chosen.type.shape[1])
@@ -117,7 +119,7 @@ def compile_graph(
     if wants_mass(graph):
         read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
         parts.kernels.append(emit_weigh_pages(form, [read]))
-    return parts.file((*lists_of(form), *outputs_of(sizes)), marks, planned.decisions)
+    return parts.file((*lists_of(form), *outputs_of(sizes)), marks, decisions)
 
 
 def _compile_branches(

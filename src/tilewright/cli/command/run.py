@@ -11,7 +11,7 @@ from tilewright.cli.option import SetOption, complete_program, machine_option
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.progress import progress_line
 from tilewright.cli.startup import EngineOption, PhasesOption, announced_engine, machine_of
-from tilewright.engine.limit import parse_limits
+from tilewright.engine.spec import parse_limits
 from tilewright.errors import UsageError
 from tilewright.processes import num_cores
 from tilewright.programs.parameter import parse_parameters

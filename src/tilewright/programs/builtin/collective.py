@@ -14,9 +14,9 @@ from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Split
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram, Bound
-from tilewright.programs.fit import ProgramFit
 from tilewright.programs.inputs import Array, check_sizes, small_integers
 from tilewright.programs.latency import Path
+from tilewright.programs.parameter import ProgramFit
 from tilewright.runtime.tensor.tensor import Tensor
 from tilewright.units import PS_PER_US
 

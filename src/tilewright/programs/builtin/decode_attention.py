@@ -8,10 +8,20 @@ import numpy as np
 from tilewright import language as tl
 from tilewright.errors import BenchError
 from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
+from tilewright.programs.attention import (
+    HeadDim,
+    Heads,
+    KvHeads,
+    QHeads,
+    attend,
+    attention,
+    begin_softmax,
+    end_softmax,
+    heads_of,
+    scaled,
+)
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import ProgramFit, fit_below
-from tilewright.programs.heads import HeadDim, Heads, KvHeads, QHeads, attention, heads_of
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -24,7 +34,7 @@ from tilewright.programs.inputs import (
     team_of,
 )
 from tilewright.programs.latency import Path
-from tilewright.programs.softmax_state import attend, begin_softmax, end_softmax, scaled
+from tilewright.programs.parameter import ProgramFit, fit_below
 
 
 def decode_kernel(

@@ -12,18 +12,21 @@ from tilewright.device.ipcq import RingSpec
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
 from tilewright.language.kernel import ArrayArgument
+from tilewright.programs.attention import (
+    LOG2_E,
+    HeadDim,
+    Heads,
+    QHeads,
+    SoftmaxState,
+    attend,
+    attention_by_head,
+    begin_softmax,
+    end_softmax,
+    heads_of,
+    merge_softmax,
+)
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import (
-    Changes,
-    Offer,
-    ProgramFit,
-    Slot,
-    Values,
-    fit_shares,
-    fit_slot,
-)
-from tilewright.programs.heads import HeadDim, Heads, QHeads, attention_by_head, heads_of
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -38,13 +41,14 @@ from tilewright.programs.inputs import (
     team_of,
 )
 from tilewright.programs.latency import Path
-from tilewright.programs.softmax_state import (
-    LOG2_E,
-    SoftmaxState,
-    attend,
-    begin_softmax,
-    end_softmax,
-    merge_softmax,
+from tilewright.programs.parameter import (
+    Changes,
+    Offer,
+    ProgramFit,
+    Slot,
+    Values,
+    fit_shares,
+    fit_slot,
 )
 from tilewright.runtime.launch.bind import PerPe
 

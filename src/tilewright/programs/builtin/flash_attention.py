@@ -7,19 +7,22 @@ import numpy as np
 
 from tilewright import language as tl
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import ProgramFit, fit_team
-from tilewright.programs.heads import (
+from tilewright.programs.attention import (
     HeadDim,
     KvHeads,
     QHeads,
+    attend,
     attention_by_head,
+    begin_softmax,
     collect_tokens,
     deal_tokens,
+    end_softmax,
     heads_of,
     num_pairs,
+    scaled,
 )
+from tilewright.programs.check import measured, row_error, tolerance_of
+from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -31,7 +34,7 @@ from tilewright.programs.inputs import (
     team_of,
 )
 from tilewright.programs.latency import Path
-from tilewright.programs.softmax_state import attend, begin_softmax, end_softmax, scaled
+from tilewright.programs.parameter import ProgramFit, fit_team
 
 
 def query_block(tile: int, cube: int, num_cubes: int) -> int:

@@ -14,7 +14,6 @@ from tilewright.host import LocalShard, LocalSize, RuntimeContext
 from tilewright.programs.bound import Work
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import Changes, Offer, ProgramFit, Values, fit_shares
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -30,7 +29,14 @@ from tilewright.programs.inputs import (
     reserve,
     team_of,
 )
-from tilewright.programs.parameter import ParameterValue
+from tilewright.programs.parameter import (
+    Changes,
+    Offer,
+    ParameterValue,
+    ProgramFit,
+    Values,
+    fit_shares,
+)
 
 StagingName = Literal["ref/ref", "load/ref", "ref/load", "load/load"]
 Staging = Annotated[

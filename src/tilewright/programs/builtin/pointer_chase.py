@@ -12,9 +12,9 @@ from tilewright.machine import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.programs.bound import LATENCY
 from tilewright.programs.contract import BenchOutcome, BenchProgram, Bound
-from tilewright.programs.fit import Changes, Offer, ProgramFit, Values
 from tilewright.programs.inputs import Array, Draw, reserve, team_of
 from tilewright.programs.latency import Path, latency_of
+from tilewright.programs.parameter import Changes, Offer, ProgramFit, Values
 from tilewright.programs.probe.case import PROBE_CASES, Flow, Unfit
 from tilewright.units import format_ps
 

@@ -8,30 +8,24 @@ import numpy as np
 from tilewright import language as tl
 from tilewright.errors import BenchError
 from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import ProgramFit, fit_below
-from tilewright.programs.heads import (
+from tilewright.programs.attention import (
     F16_BYTES,
+    LOG2_E,
     HeadDim,
     Heads,
     KvHeads,
     QHeads,
+    attend,
     attention_by_head,
+    begin_softmax,
+    end_softmax,
     heads_of,
 )
-from tilewright.programs.inputs import (
-    Array,
-    Draw,
-    Pes,
-    Team,
-    check_sizes,
-    deploy,
-    reserve,
-    team_of,
-)
+from tilewright.programs.check import measured, row_error, tolerance_of
+from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.inputs import Array, Draw, Pes, Team, check_sizes, deploy, reserve, team_of
 from tilewright.programs.latency import Path
-from tilewright.programs.softmax_state import LOG2_E, attend, begin_softmax, end_softmax
+from tilewright.programs.parameter import ProgramFit, fit_below
 
 SCORE_TILE = (16, 128, 128)  # M, N, K of the products with the summaries
 ULPS = 4  # a score in f32 may be so far from the one in float64
@@ -112,15 +106,6 @@ def _attend_pages(
 
 
 @dataclass(frozen=True, slots=True)
-class _Pages:
-    """The cache of one request: so many pages, of which so many may be read."""
-
-    count: int
-    size: int
-    budget: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Cache:
     """Keys and values by logical page, and the physical page of each; all by KV head."""
 
@@ -164,12 +149,11 @@ def _run(
 ) -> BenchOutcome:
     check_sizes("quest_decode", pages=pages, budget=budget, page_size=page_size, turn=turn)
     heads = heads_of("quest_decode", q_heads, kv_heads, head_dim)
-    sizes = _Pages(pages, page_size, budget)
-    _check(torch, sizes, selection)
+    _check(torch, pages, budget, selection)
     team, draw = team_of(torch, pes=pes).at_most(pes=heads.kv), Draw(torch)
-    cache = _draw_cache(draw, heads, sizes, ties=ties)
-    fixed = _fixed_pages(draw, heads, sizes, selection)
-    chosen, out, report = _launch(torch, team, heads, sizes, cache, fixed, turn)
+    cache = _draw_cache(draw, heads, pages, page_size, ties=ties)
+    fixed = _fixed_pages(draw, heads.kv, pages, budget, selection)
+    chosen, out, report = _launch(torch, team, heads, cache, budget, fixed, turn)
     num_tokens, summaries = budget * page_size, pages if fixed is None else 0
     work = heads.work(team.num_pes, queries=1, tokens=num_tokens, pairs=num_tokens)
     num_bounds = summaries * heads.kv * heads.dim  # a least and a greatest key for each page
@@ -189,9 +173,9 @@ def _run(
     )
 
 
-def _check(torch: RuntimeContext, sizes: _Pages, selection: str) -> None:
-    if sizes.budget > sizes.count:
-        found = f"budget={sizes.budget} of {sizes.count} pages"
+def _check(torch: RuntimeContext, pages: int, budget: int, selection: str) -> None:
+    if budget > pages:
+        found = f"budget={budget} of {pages} pages"
         raise BenchError("quest_decode", found, "no more than there are", "set it lower")
     if selection == "scores" and not torch.carries_data:
         found = "selection=scores in a run without values"
@@ -200,35 +184,35 @@ def _check(torch: RuntimeContext, sizes: _Pages, selection: str) -> None:
         raise BenchError("quest_decode", found, expected, fix)
 
 
-def _draw_cache(draw: Draw, heads: Heads, sizes: _Pages, *, ties: bool) -> _Cache:
+def _draw_cache(draw: Draw, heads: Heads, pages: int, page_size: int, *, ties: bool) -> _Cache:
     queries = draw.normal((heads.kv, heads.group, heads.dim), "f16")
-    tokens = (heads.kv, sizes.count, sizes.size, heads.dim)
+    tokens = (heads.kv, pages, page_size, heads.dim)
     keys, values = (draw.normal(tokens, "f16") for _ in range(2))
     if ties:
         queries, keys = (np.clip(np.rint(array), -1, 1) for array in (queries, keys))
-        keys = keys * draw.integers.integers(1, 4, (heads.kv, sizes.count, 1, 1), np.int8)
-    table = [draw.integers.permutation(sizes.count) for _ in range(heads.kv)]
+        keys = keys * draw.integers.integers(1, 4, (heads.kv, pages, 1, 1), np.int8)
+    table = [draw.integers.permutation(pages) for _ in range(heads.kv)]
     return _Cache(queries, keys, values, np.array(table, np.int32))
 
 
-def _fixed_pages(draw: Draw, heads: Heads, sizes: _Pages, selection: str) -> Array | None:
+def _fixed_pages(
+    draw: Draw, kv_heads: int, pages: int, budget: int, selection: str
+) -> Array | None:
     """Return (kv, budget) pages that no score chooses; None: scores do."""
     match selection:
         case "uniform":
-            rows = [draw.integers.permutation(sizes.count)[: sizes.budget] for _ in range(heads.kv)]
+            rows = [draw.integers.permutation(pages)[:budget] for _ in range(kv_heads)]
             return np.sort(np.array(rows, np.int32), axis=1)
         case "recent":
-            last = np.arange(sizes.count - sizes.budget, sizes.count, dtype=np.int32)
-            return np.tile(last, (heads.kv, 1))
+            return np.tile(np.arange(pages - budget, pages, dtype=np.int32), (kv_heads, 1))
     return None
 
 
 def _launch(
-    torch: RuntimeContext, team: Team, heads: Heads, sizes: _Pages, cache: _Cache,
+    torch: RuntimeContext, team: Team, heads: Heads, cache: _Cache, budget: int,
     fixed: Array | None, turn: int,
 ) -> tuple[Tensor, Tensor, LaunchReport]:  # fmt: skip
     by_head = team.policy(pe=Split(0))
-    start = np.zeros((heads.kv, sizes.budget), np.int32) if fixed is None else fixed
     arrays = {
         "q": cache.queries,
         "k": cache.physical(cache.keys),
@@ -236,13 +220,14 @@ def _launch(
         "low": cache.low,
         "high": cache.high,
         "table": cache.table,
-        "chosen": start,
+        "chosen": np.zeros((heads.kv, budget), np.int32) if fixed is None else fixed,
     }
     tensors = [deploy(torch, name, array, by_head) for name, array in arrays.items()]
     out = reserve(torch, "out", cache.queries.shape, "f16", by_head)
+    _, pages, page_size, _ = cache.keys.shape
     report = torch.launch(
         quest_kernel, *map(LocalShard, (*tensors, out)), LocalSize(out, 0),
-        sizes.count, sizes.budget, sizes.size, heads.group, heads.dim,
+        pages, budget, page_size, heads.group, heads.dim,
         turn, heads.scale, fixed is None,
     ).report  # fmt: skip
     return tensors[-1], out, report

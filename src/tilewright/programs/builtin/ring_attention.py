@@ -18,18 +18,7 @@ from tilewright.host import (
     Split,
     Tensor,
 )
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import (
-    Changes,
-    Offer,
-    ProgramFit,
-    Slot,
-    Values,
-    fit_slot,
-    fit_team,
-)
-from tilewright.programs.heads import (
+from tilewright.programs.attention import (
     HeadDim,
     Heads,
     QHeads,
@@ -39,6 +28,8 @@ from tilewright.programs.heads import (
     heads_of,
     num_pairs,
 )
+from tilewright.programs.check import measured, row_error, tolerance_of
+from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -52,6 +43,15 @@ from tilewright.programs.inputs import (
     team_of,
 )
 from tilewright.programs.latency import Path
+from tilewright.programs.parameter import (
+    Changes,
+    Offer,
+    ProgramFit,
+    Slot,
+    Values,
+    fit_slot,
+    fit_team,
+)
 from tilewright.programs.ring_kernel import (
     TO_NEXT,
     TO_PREVIOUS,

@@ -11,7 +11,6 @@ from tilewright.host import LocalShard, LocalSize, RuntimeContext
 from tilewright.programs.bound import Work
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import ProgramFit, fit_shares
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -24,6 +23,7 @@ from tilewright.programs.inputs import (
     reserve,
     team_of,
 )
+from tilewright.programs.parameter import ProgramFit, fit_shares
 
 EPS = 1e-5
 

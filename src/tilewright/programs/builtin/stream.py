@@ -9,7 +9,6 @@ from tilewright.host import LocalShard, LocalSize, RuntimeContext
 from tilewright.programs.bound import Work, bound_of, sum_bounds
 from tilewright.programs.check import row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
-from tilewright.programs.fit import ProgramFit, fit_shares
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -24,6 +23,7 @@ from tilewright.programs.inputs import (
     team_of,
 )
 from tilewright.programs.latency import Path
+from tilewright.programs.parameter import ProgramFit, fit_shares
 
 FACTOR = 3.0
 WORK = ((1, ()), (1, ("mul",)), (2, ("add",)), (2, ("mul", "add")))

@@ -13,7 +13,9 @@ from tilewright.machine.build import Machine
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.builtin.collective import F32_BYTES, Buffer
 from tilewright.programs.contract import BenchOutcome, BenchProgram, Bound
-from tilewright.programs.fit import (
+from tilewright.programs.inputs import Team, check_sizes, deploy, small_integers, team_of
+from tilewright.programs.latency import Path
+from tilewright.programs.parameter import (
     Changes,
     Offer,
     ProgramFit,
@@ -22,8 +24,6 @@ from tilewright.programs.fit import (
     fit_slot,
     fit_team,
 )
-from tilewright.programs.inputs import Team, check_sizes, deploy, small_integers, team_of
-from tilewright.programs.latency import Path
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.units import PS_PER_US
 
@@ -141,13 +141,11 @@ def _sum_tiles(
     topology: Topology,
     shape: tuple[int, int],
     tile_bytes: int,
-    rings: tuple[str, int],
+    buffer: str,
+    slot: int,
 ) -> BenchOutcome:
-    """Sum tiles of PEs in the order of their coordinates, row by row of ``shape``.
-
-    ``rings`` are the memory of the rings' slots and the bytes of one.
-    """
-    (rows, columns), (buffer, slot) = shape, rings
+    """Sum tiles of PEs in the order of their coordinates, row by row of ``shape``."""
+    rows, columns = shape
     ranks, elements = rows * columns, tile_bytes // F32_BYTES
     if elements < 1:
         expected = f"at least the {F32_BYTES} of one element"
@@ -213,7 +211,7 @@ def _line_program(
         slot: Slot = 4096,
     ) -> BenchOutcome:
         check_sizes(name, ranks=ranks, slot=slot)
-        return _sum_tiles(torch, name, topology, (1, ranks), bytes, (buffer, slot))
+        return _sum_tiles(torch, name, topology, (1, ranks), bytes, buffer, slot)
 
     def counts(offer: Offer, values: Values) -> Changes:
         num_pes = offer.cubes * offer.pes
@@ -243,7 +241,7 @@ def _run_cubes(
     name = "allreduce_cubes"
     check_sizes(name, slot=slot)
     shape = (1, team_of(torch, cubes=cubes).num_pes)
-    return _sum_tiles(torch, name, Topology.RING_1D, shape, bytes, (buffer, slot))
+    return _sum_tiles(torch, name, Topology.RING_1D, shape, bytes, buffer, slot)
 
 
 def _run_mesh(
@@ -256,7 +254,7 @@ def _run_mesh(
 ) -> BenchOutcome:
     name, shape = "allreduce_mesh", (rows, columns)
     check_sizes(name, rows=rows, columns=columns, slot=slot)
-    return _sum_tiles(torch, name, Topology.MESH_2D_NO_WRAP, shape, bytes, (buffer, slot))
+    return _sum_tiles(torch, name, Topology.MESH_2D_NO_WRAP, shape, bytes, buffer, slot)
 
 
 def _fit_cubes(offer: Offer, values: Values) -> Changes:

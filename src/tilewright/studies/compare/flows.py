@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
+from tilewright.canonical import content_hash
 from tilewright.errors import UsageError
 from tilewright.evaluation import (
     SOURCES,
@@ -22,7 +23,7 @@ from tilewright.evaluation import (
     pareto_front,
     run_trial,
 )
-from tilewright.records import content_hash, installed_versions
+from tilewright.records import installed_versions
 from tilewright.records.attention.compare import (
     AttentionCompareRecord,
     CompareSizes,

@@ -14,7 +14,7 @@ from tilewright.analysis.trace.critical_path import MESSAGE_WAIT
 from tilewright.analysis.usage import channel_use, most_used, resource_use
 from tilewright.device.build import Device
 from tilewright.engine import AUTO, Auto, EngineKind, native_built, resolve_engine
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import BenchError, TilewrightError, UsageError
 from tilewright.machine import Machine, load_machine
 from tilewright.machine.spec import MachineSpec

@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.analysis.listener import LOOKS_PER_DRAIN, Listener, Listeners, SubmittedLaunch
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import BenchError, TilewrightError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, shift_refresh

@@ -12,21 +12,14 @@ from functools import cache, partial
 
 from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind
-from tilewright.machine.build import build_machine
 from tilewright.machine.coords import PeCoord, SipCoord
-from tilewright.machine.parse import parse_machine
 from tilewright.records.bench import CollectiveRow
 from tilewright.units import PS_PER_US
 from tilewright.validation.collective.bound import LAWS, BoundLaw
 from tilewright.validation.collective.measure import CollectiveCase, run_case
-from tilewright.validation.collective.network import LinkGraph
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_least,
-    exact,
-    near_model,
-)
+from tilewright.validation.collective.run import LinkGraph
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, at_least, exact, near_model
 
 KIB = 1024
 MACHINE = "ahbm-small"
@@ -105,7 +98,7 @@ ALGORITHMS = ("ring", "torus_2d", "mesh_2d", "double_tree")
 @cache
 def links_of(kind: str) -> LinkGraph:
     """Return the links between SIPs, in bytes in a microsecond."""
-    machine = build_machine(parse_machine(MACHINE, (f"sip.count={SIPS}", *_shape(kind))))
+    machine = machine_named(MACHINE, f"sip.count={SIPS}", *_shape(kind))
     places = [node.where for node in machine.nodes]
     ends = [(places[link.src], places[link.dst], link) for link in machine.links]
     between = tuple(

@@ -16,12 +16,7 @@ from tilewright.engine import (
     build_engine,
 )
 from tilewright.validation.engine_run import finish, transfer_ps
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_most,
-    exact,
-)
+from tilewright.validation.finding import Finding, Row, at_most, exact
 
 CYCLE_PS = 1_000
 FLIT_BYTES = 40

@@ -12,14 +12,8 @@ from tilewright.device.gemm import DotArray, SystolicArray, build_gemm
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
 from tilewright.validation.engine_run import finish
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    exact,
-    printed,
-)
-from tilewright.validation.gemm.formula import run_dot_array
-from tilewright.validation.gemm.systolic import run_systolic
+from tilewright.validation.finding import Finding, Row, exact, printed
+from tilewright.validation.gemm.model import run_dot_array, run_systolic
 
 NUM_SHAPES = 200
 SEED = 1

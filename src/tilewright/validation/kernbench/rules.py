@@ -17,9 +17,9 @@ from tilewright.engine import EngineKind
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.loading import KernbenchProgram
 from tilewright.interop.kernbench.topology import resolve_topology
-from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.build import Machine
 from tilewright.programs.check import row_error, tolerance_of
+from tilewright.validation.engine_run import machine_named
 from tilewright.validation.finding import Finding, Row, at_most
 from tilewright.validation.kernbench import values
 
@@ -67,7 +67,7 @@ def run_case(case: ProgramCase, kind: EngineKind, *, sanitize: bool = False) -> 
 
 def _machine_of(case: ProgramCase) -> Machine:
     if case.topology is None:
-        return build_machine(parse_machine("ahbm-small"))
+        return machine_named("ahbm-small")
     return resolve_topology(PROGRAM_FILES / case.topology).machine
 
 

@@ -8,17 +8,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from tilewright.engine import EngineKind
-from tilewright.validation.finding import (
-    Finding,
-    Row,
-    at_most,
-    exact,
-    in_band,
-    near_model,
-    ramp,
-)
+from tilewright.validation.finding import Finding, Row, at_most, exact, in_band, near_model, ramp
 from tilewright.validation.noc.flit import run_flits
-from tilewright.validation.noc.mesh_traffic import (
+from tilewright.validation.noc.mesh import (
     CYCLE_PS,
     PACKET_FLITS,
     MeshRun,

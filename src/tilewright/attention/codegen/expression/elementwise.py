@@ -41,6 +41,17 @@ def number(value: float) -> str:
     return repr(float(value)) if math.isfinite(value) else f'float("{value}")'
 
 
+_IDENTITIES = {
+    "max": {DType.FLOAT32: 'float("-inf")', DType.INT32: "-2147483648", DType.BOOL: "0"},
+    "min": {DType.FLOAT32: 'float("inf")', DType.INT32: "2147483647", DType.BOOL: "1"},
+}
+
+
+def identity(reduction: str, dtype: DType) -> str:
+    """Return what changes no sum, maximum or minimum."""
+    return "0" if reduction == "sum" else _IDENTITIES[reduction][dtype.computed]
+
+
 def _both(operands: tuple[Operand, ...]) -> list[str]:
     """Return operands as int32 if all are integers, else all as float32."""
     is_float = any(item.is_float for item in operands)

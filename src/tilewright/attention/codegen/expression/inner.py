@@ -2,16 +2,18 @@
 
 from typing import Any
 
-from tilewright.attention.codegen.expression.elementwise import EmitterTable, number, written
+from tilewright.attention.codegen.expression.elementwise import (
+    EmitterTable,
+    identity,
+    number,
+    written,
+)
 from tilewright.attention.codegen.expression.gather import MOVES, Block, regrouped
 from tilewright.attention.codegen.expression.weighted import is_weighted, weighted_elements
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Node
 from tilewright.attention.ops import layout, linear, page_axis, reduce
-
-_LOWEST = {DType.FLOAT32: 'float("-inf")', DType.INT32: "-2147483648", DType.BOOL: "0"}
-_HIGHEST = {DType.FLOAT32: 'float("inf")', DType.INT32: "2147483647", DType.BOOL: "1"}
 
 
 def _sum(op: reduce.Sum, operands: tuple[Operand, ...], body: Body) -> str:
@@ -40,12 +42,12 @@ def _l2_norm(op: reduce.L2Norm, operands: tuple[Operand, ...], body: Body) -> st
 
 def _extreme(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
-    largest = isinstance(op, reduce.Max)
+    kind = "max" if isinstance(op, reduce.Max) else "min"
     dtype = x.type.dtype.computed
-    text = body.kept(x, op.dim, (_LOWEST if largest else _HIGHEST)[dtype])
+    text = body.kept(x, op.dim, identity(kind, dtype))
     if dtype is DType.BOOL:
         text = f"({text}).to(tl.int32)"
-    result = f"tl.{'max' if largest else 'min'}({text}, {op.dim}, keep_dims=True)"
+    result = f"tl.{kind}({text}, {op.dim}, keep_dims=True)"
     return f"({result} != 0)" if dtype is DType.BOOL else result
 
 
@@ -97,7 +99,7 @@ def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 
 def _ranked(op: Any, x: Operand, body: Body) -> str:
     """Name what an order goes by: NaN and what is not there come last."""
-    lowest = _LOWEST[x.type.dtype.computed]
+    lowest = identity("max", x.type.dtype)
     text = body.kept(x, op.dim, lowest)
     if x.is_float:
         text = f"tl.where({x.name} == {x.name}, {text}, {lowest})"

@@ -63,11 +63,6 @@ Loader = Callable[[Node, Body], str | None]
 """The expression of a value that comes from memory; None if it does not."""
 
 
-def refuse(node: Node, why: str, expected: str) -> CodegenError:
-    where = f"{node.op.name} at {node.source or 'no line'}"
-    return CodegenError(where, why, expected, "run this flow on the reference backend")
-
-
 @dataclass(slots=True)
 class SideEmitter:
     """Emits each node once, inputs first, in the order in which they are asked for."""
@@ -98,7 +93,9 @@ class SideEmitter:
         if emitter is not None and getattr(node.op, "dim", None) != 0:
             return emitter(node.op, operands, self.body)
         if kind in self.positions:
-            found = self.positions[kind]
-            return found if isinstance(found, str) else found(self.body)
-        known = sorted({op.__name__ for op in (*ELEMENTWISE, *INNER, *self.positions)})
-        raise refuse(node, f"an op without a kernel: {node.op}", f"one of {', '.join(known)}")
+            text = self.positions[kind]
+            return text if isinstance(text, str) else text(self.body)
+        known = ", ".join(sorted({op.__name__ for op in (*ELEMENTWISE, *INNER, *self.positions)}))
+        where = f"{node.op.name} at {node.source or 'no line'}"
+        fix = "run this flow on the reference backend"
+        raise CodegenError(where, f"an op without a kernel: {node.op}", f"one of {known}", fix)

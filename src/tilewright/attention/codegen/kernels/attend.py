@@ -8,7 +8,7 @@ from tilewright.attention.codegen.kernels.list_pages import need_lists
 from tilewright.attention.codegen.kernels.merge import LOWEST, finish_code, part_code
 from tilewright.attention.codegen.plan.target import Merge, padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
-from tilewright.attention.codegen.source.builder import Body, load_source
+from tilewright.attention.codegen.source.builder import Body, load_source, unpadded
 from tilewright.attention.codegen.source.file import Emitted, Grid, StageFunction
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines
@@ -199,7 +199,7 @@ class _Attention:
         """Load the queries of the row, and begin its softmax."""
         sizes, blocks = self.form.sizes, self.blocks
         heads, keys = sizes.query_heads, sizes.key_dim
-        inside = _inside(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
+        inside = unpadded(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
         place = f"{row_start(self.body, 'q_in')} + query_head * {keys} + key_channel"
         query = converted(load_source(place, inside), sizes.query_dtype, product_dtype(sizes))
         starts = "; ".join(
@@ -256,7 +256,7 @@ class _Attention:
             )
         there = [f"(entry[:, None] * {size} + token < num_listed)"]
         there += ["(entry[:, None] < stop)"] if self.form.target is None else []
-        there += _inside(("token", size, self.blocks.page_tokens))
+        there += unpadded(("token", size, self.blocks.page_tokens))
         return lines(f"""
             entry = {start} + offset
             {"; ".join(filter(None, steps))}
@@ -297,7 +297,7 @@ class _Attention:
         """Load the first ``read`` channels of all tokens of a tile: [tokens, channels]."""
         sizes = self.form.sizes
         width, dtypes = pools_of(sizes)[pool], (sizes.kv_dtype, product_dtype(sizes))
-        inside = " & ".join(["there[:, :, None]", *_inside(("channel", read, channels))])
+        inside = " & ".join(["there[:, :, None]", *unpadded(("channel", read, channels))])
         shaped = f"tl.reshape({name}, ({self.blocks.tokens}, {channels}))"
         return lines(f"""
             channel = tl.arange(0, {channels})[None, None, :]
@@ -314,7 +314,7 @@ class _Attention:
         if self.reads_ahead:
             page = self.form.page_of("here")  # page is that of a later tile
             here = "here = tl.load(listed + entry, mask=entry < stop, other=0)"
-        chooser = _inside(("chooser", heads, blocks.heads))
+        chooser = unpadded(("chooser", heads, blocks.heads))
         spread = f"({blocks.pages}, {blocks.page_tokens}, {blocks.heads})"
         return lines(f"""
             {here}
@@ -338,8 +338,3 @@ class _Attention:
             weighted = tl.dot(tl.trans({narrow}), values, weighted{self.precision})
             largest = new_largest
         """)
-
-
-def _inside(*axes: tuple[str, int, int]) -> list[str]:
-    """Return conditions that leave padding out, each of a name, its size and the padded one."""
-    return [f"({name} < {size})" for name, size, padded in axes if size != padded]

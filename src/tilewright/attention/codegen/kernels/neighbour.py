@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.attention.codegen.expression.elementwise import number
-from tilewright.attention.codegen.kernels.row_work import COMBINED, RowWork, identity
+from tilewright.attention.codegen.expression.elementwise import identity, number
+from tilewright.attention.codegen.kernels.row_work import COMBINED, RowWork
 from tilewright.attention.codegen.source.row import row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import FORMAT, DType, Op

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilewright.attention.codegen.expression.elementwise import number
+from tilewright.attention.codegen.expression.elementwise import identity, number
 from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.neighbour import NEIGHBOURS
-from tilewright.attention.codegen.kernels.row_work import COMBINED, OUTSIDE, RowWork, identity
+from tilewright.attention.codegen.kernels.row_work import COMBINED, OUTSIDE, RowWork
 from tilewright.attention.codegen.plan.traffic import (
     MARK_BYTES,
     NUMBER_BYTES,

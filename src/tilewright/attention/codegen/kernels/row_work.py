@@ -15,17 +15,6 @@ COMBINED = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimu
 """Two values as one, by the name of a reduction."""
 
 
-def identity(reduction: str, dtype: DType) -> str:
-    """Return what changes no sum, maximum or minimum."""
-    if reduction == "sum":
-        return "0"
-    if dtype is DType.BOOL:
-        return "0" if reduction == "max" else "1"
-    if dtype.is_float:
-        return 'float("-inf")' if reduction == "max" else 'float("inf")'
-    return "-2147483648" if reduction == "max" else "2147483647"
-
-
 @dataclass(frozen=True, slots=True)
 class RowWork:
     """An op, the scratch memory of its operands and of its result, and the kernel's body.

@@ -52,17 +52,6 @@ class Traffic:
         return self.row_bytes + pages * page_bytes + listed * self.listed_bytes
 
 
-def predicted_bytes(
-    traffic: Iterable[Traffic], *, pages: int, listed: int, heads: int = 1
-) -> dict[Stage, int]:
-    """Add up the bytes of a row by stage."""
-    found: dict[Stage, int] = {}
-    for item in traffic:
-        num_bytes = item.of(pages=pages, listed=listed, heads=heads)
-        found[item.stage] = found.get(item.stage, 0) + num_bytes
-    return found
-
-
 def page_traffic(
     seen: Iterable[Node],
     stored: Iterable[Node],

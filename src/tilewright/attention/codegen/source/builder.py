@@ -188,6 +188,11 @@ class Body:
         return " + ".join(parts)
 
 
+def unpadded(*axes: tuple[str, int, int]) -> list[str]:
+    """Return conditions that leave padding out, each of a name, its size and the padded one."""
+    return [f"({name} < {size})" for name, size, extent in axes if size != extent]
+
+
 def load_source(place: str, conditions: Sequence[str], other: str = "0") -> str:
     """Write a load; an element that a condition does not hold for is ``other``."""
     mask = f", mask={' & '.join(conditions)}, other={other}" if conditions else ""
@@ -201,24 +206,10 @@ def store_source(place: str, value: str, conditions: Sequence[str]) -> str:
 
 
 RESERVED = frozenset(dir(builtins)) | {
-    "block",
-    "entry",
-    "head",
-    "num_full",
-    "num_pages",
-    "num_tokens",
-    "page",
-    "page_tokens",
-    "request",
-    "row",
-    "saved_pages",
-    "saved_stop",
-    "state_pages",
-    "state_stop",
-    "there",
-    "tl",
+    "block", "entry", "head", "num_full", "num_pages", "num_tokens", "page", "page_tokens",
+    "request", "row", "saved_pages", "saved_stop", "state_pages", "state_stop", "there", "tl",
     "triton",
-}
+}  # fmt: skip
 """Names that a kernel has already, or that would hide what Python has."""
 
 

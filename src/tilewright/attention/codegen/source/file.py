@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cache
 
 from tilewright.attention.codegen.plan.target import Cut, Decision, Merge, Target, Tiling
-from tilewright.attention.codegen.plan.traffic import Stage, Traffic, predicted_bytes
+from tilewright.attention.codegen.plan.traffic import Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.helpers import GROUPS
 from tilewright.attention.codegen.source.row import RowForm
@@ -124,8 +124,11 @@ class KernelFile:
 
         ``heads`` are the KV heads of its request, which some ops over all pages look at.
         """
-        traffic = [item for kernel in self.step for item in kernel.traffic]
-        return predicted_bytes(traffic, pages=pages, listed=listed, heads=heads)
+        found: dict[Stage, int] = {}
+        for item in (item for kernel in self.step for item in kernel.traffic):
+            num_bytes = item.of(pages=pages, listed=listed, heads=heads)
+            found[item.stage] = found.get(item.stage, 0) + num_bytes
+        return found
 
 
 def lists_of(form: RowForm) -> tuple[Scratch, ...]:

@@ -7,6 +7,7 @@ look at the tree, and `Function.text` alone prints it. Nobody reads printed text
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from textwrap import dedent, indent
 
 from tilewright.errors import InternalError
@@ -137,18 +138,27 @@ def code(source: str, *parts: Iterable[Statement], remark: str = "") -> list[Sta
     >>> sorted(loop.body[0].sets), sorted(loop.body[0].reads), loop.body[0].calls[0][0]
     (['total'], ['k', 'tl', 'total', 'x'], 'tl.load')
     """
-    text = lines(source)
-    written = [line.encode() for line in text.split("\n")]  # syntax counts bytes
-    lost = next((line for line in written if line.lstrip().startswith(b"#")), b"")
-    if lost:
-        raise _refused(lost.decode(), "remarks beside the source")
-    waiting = iter(parts)
-    found = list(_statements(ast.parse(text).body, written, waiting))
+    text, waiting = lines(source), iter(parts)
+    found = list(_taken_apart(text, waiting) if parts else _of_text(text))
     if next(waiting, None) is not None:
         raise _refused(text, "a line ... for each part")
     if remark:
         found[0] = replace(found[0], remark=remark)
     return found
+
+
+@lru_cache(maxsize=4096)
+def _of_text(text: str) -> tuple[Statement, ...]:
+    """Take apart what has no parts: the same lines stand in many kernels."""
+    return tuple(_taken_apart(text, iter(())))
+
+
+def _taken_apart(text: str, parts: Iterator[Iterable[Statement]]) -> Iterator[Statement]:
+    written = [line.encode() for line in text.split("\n")]  # syntax counts bytes
+    lost = next((line for line in written if line.lstrip().startswith(b"#")), b"")
+    if lost:
+        raise _refused(lost.decode(), "remarks beside the source")
+    yield from _statements(ast.parse(text).body, written, parts)
 
 
 def _statements(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.programs.heads import attention
+from tilewright.programs.attention import attention
 
 
 def test_equal_scores_average_the_values_that_are_visible() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.kinds import every_engine
 from tilewright.engine import EngineKind, Hub, TaskGraph, build_engine
-from tilewright.engine.limit import Limits, limit_error, parse_limits
+from tilewright.engine.spec import Limits, limit_error, parse_limits
 from tilewright.errors import EngineError, LimitError, RequestError, UsageError
 
 

@@ -4,7 +4,7 @@ from operator import or_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.access import NOWHERE, Places
 
 
 @given(st.lists(st.sets(st.integers(0, 300), max_size=5), max_size=6))

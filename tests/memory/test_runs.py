@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.memory.run_index import Extent, RunIndex
+from tilewright.memory.runs import Extent, RunIndex
 
 Entry = tuple[Extent, str]
 
@@ -36,8 +36,8 @@ def owners(some: list[Entry]) -> dict[int, tuple[int, int, set[str]]]:
     found: dict[int, tuple[int, int, set[str]]] = {}
     for extent, item in some:
         for single in extent.single():
-            for byte in range(single.start, single.end):
-                found.setdefault(byte, (single.start, single.end, set()))[2].add(item)
+            for byte in range(single.first, single.end):
+                found.setdefault(byte, (single.first, single.end, set()))[2].add(item)
     return found
 
 
@@ -52,7 +52,7 @@ def test_an_index_of_patterns_finds_what_is_there(some: list[Entry], low: int, s
             assert (hit.low, hit.high, set(hit.items)) == expected[byte]
             extents = {item: extent for extent, item in some}
             for item, repetition in hit.owners:
-                assert extents[item].start + repetition * extents[item].step == hit.low
+                assert extents[item].first + repetition * extents[item].step == hit.low
         starts = sorted({start for start, _, _ in expected.values() if start > byte})
         assert index.next_start(byte) == (starts[0] if starts else None)
     span = range(low, low + size)
@@ -66,6 +66,6 @@ def test_an_index_of_patterns_finds_what_is_there(some: list[Entry], low: int, s
 def test_ranges_that_overlap_are_told(some: list[Entry], start: int, size: int) -> None:
     extent = Extent(start, size)
     expected = owners(some)
-    ranges = {expected[byte][:2] for byte in range(extent.start, extent.end) if byte in expected}
+    ranges = {expected[byte][:2] for byte in range(extent.first, extent.end) if byte in expected}
     found = RunIndex([*some, (extent, "new")]).overlap()
-    assert (found is None) == (ranges <= {(extent.start, extent.end)})
+    assert (found is None) == (ranges <= {(extent.first, extent.end)})
