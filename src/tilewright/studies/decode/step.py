@@ -151,12 +151,11 @@ def simulate_step(
     how many, None: by the rule of ADR 0029.
     """
     layout, kernels = _compile(step)
-    done = _execute(
-        step,
-        layout,
-        kernels,
-        lambda device: StepWatch(device, *(listeners_of(device) if listeners_of else ())),
-    )
+
+    def watched_by(device: Device) -> StepWatch:
+        return StepWatch(device, *(listeners_of(device) if listeners_of else ()))
+
+    done = _execute(step, layout, kernels, watched_by)
     launches = done.result.launches
     explained = explain_step(
         done.watch,
@@ -174,7 +173,6 @@ def simulate_step(
         done.result.pages,
         is_dense=step.is_dense,
     )
-    before, after = done.watch.usage
     latency_ps = _latency_ps(done)
 
     def latency_of(shift_ps: int) -> int:
@@ -189,7 +187,7 @@ def simulate_step(
         ideal=ideal,
         bottleneck=explained.bottleneck,
         used=explained.used,
-        usage=(before, after),
+        usage=(done.watch.usage[0], done.watch.usage[1]),
         result=done.result,
         num_events=done.num_events,
         run_s=done.run_s,
