@@ -115,13 +115,17 @@ class DeviceMemory:
 class Mmus(dict[PeCoord, Mmu]):
     """The MMUs that were asked for, by PE; each is made when it is first asked for."""
 
-    def __init__(self, spec: MmuSpec) -> None:
+    def __init__(self, spec: MmuSpec, table: PageTable | None = None) -> None:
         super().__init__()
         self._spec = spec
+        self._table = table  # of all of them; None: each has its own
 
     def __missing__(self, pe: PeCoord) -> Mmu:
         name = f"{place_name(pe)}.mmu"
-        mmu = self[pe] = Mmu(name, self._spec, PageTable(name, self._spec.page_bytes))
+        table = self._table
+        if table is None:
+            table = PageTable(name, self._spec.page_bytes)
+        mmu = self[pe] = Mmu(name, self._spec, table)
         return mmu
 
 

@@ -9,6 +9,7 @@ runs on a device that was built anew (ADR 0020).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakMethod, WeakSet, finalize, ref
 
@@ -33,7 +34,6 @@ from tilewright.executor.quiet import quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.address_space import QuarantinedSpace
-from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.device import (
     DeviceMemory,
@@ -132,7 +132,12 @@ class Driver:
         else:
             effects = self.watch.renew_effects()
         running = build_running_device(
-            device, self.memory, self.mmu, effects, _book(self.tensors), self._ended.next_program
+            device,
+            self.memory,
+            self.mmu,
+            effects,
+            partial(book_of, self.tensors.values()),
+            self._ended.next_program,
         )
         self._hubs.add(running.hub)
         return running
@@ -443,11 +448,6 @@ def _clock(driver: "ref[Driver]") -> Callable[[], int]:
         return 0 if owner is None else owner.now_ps
 
     return now_ps
-
-
-def _book(tensors: Mapping[int, TensorPages]) -> Callable[[], TensorBook]:
-    """Return what describes the tensors that have memory, for the text of an error."""
-    return lambda: book_of(tensors.values())
 
 
 def _close_hubs(hubs: Iterable[Hub]) -> None:
