@@ -24,7 +24,7 @@ LOWEST := .venv-lowest
 INSTALL_INPUTS := pyproject.toml CMakeLists.txt $(shell find csrc -type f)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest fuzz soak golden check bench bench-env clean
+.PHONY: help demo test test-all test-lowest fuzz soak golden mutate count check bench bench-env clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -54,6 +54,15 @@ soak: $(VENV)/.installed-test ## long use for SECONDS=600: memory stays flat, fi
 # RECORD=1 writes the hashes anew; ONLY chooses cases: make golden ONLY="run matmul"
 golden: $(VENV)/.installed-test ## results of commands and kernels beside the recorded ones
 	$(BIN)/python -m tools.golden $(if $(RECORD),--record) $(if $(ONLY),--only "$(ONLY)")
+
+# ONLY names packages: make mutate SEED=7 ONLY="engine device"
+mutate: SEED ?= 0
+mutate: $(VENV)/.installed-test ## break 100 places of the source: tests find 92; an hour
+	$(BIN)/python -m tools.mutate --seed $(SEED) $(if $(ONLY),--only $(ONLY))
+
+# RECORD=1 writes the counts anew; ONLY names cases: make count ONLY=all_reduce
+count: $(VENV)/.installed-test ## instructions of six cases (valgrind) beside the recorded ones
+	$(BIN)/python -m tools.count $(if $(RECORD),--record) $(if $(ONLY),--only $(ONLY))
 
 # pip reads the constraints from the environment, and so do the builds that pip starts.
 test-lowest: $(LOWEST)/constraints.txt ## all tests with the oldest versions pyproject.toml allows

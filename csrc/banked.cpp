@@ -205,13 +205,12 @@ std::vector<std::vector<int64_t>> BankedCore::openings() const {
 
 // --- the simple memory
 
-SimpleCore::SimpleCore(int64_t num_channels, int64_t interleave_bytes, int64_t bytes_per_us,
-                       int64_t latency_ps)
-    : interleave_(interleave_bytes),
-      num_channels_(num_channels),
-      bytes_per_us_(bytes_per_us),
-      latency_ps_(latency_ps),
-      channels_(num_channels) {}
+SimpleCore::SimpleCore(const nanobind::handle& spec)
+    : interleave_(number_of(spec, "interleave_bytes")),
+      num_channels_(number_of(spec, "pseudo_channels")),
+      bytes_per_us_(number_of(spec, "bytes_per_us")),
+      latency_ps_(number_of(spec, "latency_ps")),
+      channels_(static_cast<size_t>(number_of(spec, "pseudo_channels"))) {}
 
 int64_t SimpleCore::accept(int64_t now_ps, int64_t access_id, bool is_write, int64_t address,
                            int64_t num_bytes, uint32_t tag) {

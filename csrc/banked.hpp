@@ -1,5 +1,5 @@
 // Memories that serve accesses: banked (an HBM slice, exactly) and simple (a rate and a latency).
-// docs/memory.md is the law; src/tilewright/engine/banked_*.py is the same in Python.
+// docs/memory.md is the law; src/tilewright/engine/dram is the same in Python.
 #pragma once
 
 #include <cstdint>
@@ -103,8 +103,7 @@ class BankedCore {
 // A rate per channel and a latency; always has room.
 class SimpleCore {
   public:
-    SimpleCore(int64_t num_channels, int64_t interleave_bytes, int64_t bytes_per_us,
-               int64_t latency_ps);
+    explicit SimpleCore(const nanobind::handle& spec);  // a SimpleSpec
 
     bool can_accept(int64_t, bool, int64_t, int64_t) const { return true; }
     int64_t room_ps(bool, int64_t, int64_t) const { return now_ps_; }

@@ -40,15 +40,20 @@ void add_methods(nb::class_<Core>& type) {
 
 void bind_banked(nb::module_& module) {
     auto banked = nb::class_<BankedCore>(module, "BankedCore")
-                      .def("__init__", [](BankedCore* core, const std::vector<int64_t>& numbers,
-                                          std::vector<uint8_t> bank_table) {
-                          new (core) BankedCore(
-                              std::make_shared<MemoryShape>(numbers, std::move(bank_table)));
+                      .def("__init__", [](BankedCore* core, const nb::object& spec) {
+                          new (core) BankedCore(std::make_shared<MemoryShape>(spec));
                       });
     add_methods(banked);
     auto simple = nb::class_<SimpleCore>(module, "SimpleCore")
-                      .def(nb::init<int64_t, int64_t, int64_t, int64_t>());
+                      .def("__init__", [](SimpleCore* core, const nb::object& spec) {
+                          new (core) SimpleCore(spec);
+                      });
     add_methods(simple);
+#define TILEWRIGHT_NAME(name) timing_fields.append(#name "_ps");
+    nb::list timing_fields;
+    TILEWRIGHT_TIMING_FIELDS(TILEWRIGHT_NAME)
+#undef TILEWRIGHT_NAME
+    module.attr("TIMING_FIELDS") = nb::tuple(timing_fields);
 }
 
 }  // namespace tilewright

@@ -1,39 +1,45 @@
 // Tables that follow from the numbers of a banked memory.
 #include "banked_shape.hpp"
 
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <unordered_map>
-#include <utility>
+
+namespace nb = nanobind;
 
 namespace tilewright {
 
-MemoryShape::MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_t> bank_table) {
-    const int64_t* next = numbers.data();
-    num_channels = *next++;
-    num_groups = *next++;
-    group_banks = *next++;
-    stack_groups = *next++;
-    const int64_t span_bytes = *next++;
-    burst = Divisor(*next++);
-    interleave = Divisor(*next++);
-    span_chunks = Divisor(span_bytes / interleave.value());
-    for (int64_t& bursts : capacity) bursts = *next++;
-    drain_high = *next++;
-    drain_low = *next++;
-    refresh_turns = *next++;
-    refresh_interval = *next++;
-    refresh_first = *next++;
-    refresh_busy = *next++;
-    for (int64_t MemoryTiming::*field :
-         {&MemoryTiming::bl, &MemoryTiming::cl, &MemoryTiming::cwl, &MemoryTiming::rcd_read,
-          &MemoryTiming::rcd_write, &MemoryTiming::rp, &MemoryTiming::ras, &MemoryTiming::rc,
-          &MemoryTiming::ccd_s, &MemoryTiming::ccd_l, &MemoryTiming::ccd_r, &MemoryTiming::rrd_s,
-          &MemoryTiming::rrd_l, &MemoryTiming::faw, &MemoryTiming::wtr_s, &MemoryTiming::wtr_l,
-          &MemoryTiming::rtw, &MemoryTiming::wr, &MemoryTiming::rtp}) {
-        timing.*field = *next++;
+int64_t number_of(const nb::handle& object, const char* name) {
+    return nb::cast<int64_t>(object.attr(name));
+}
+
+MemoryShape::MemoryShape(const nb::handle& spec) {
+    num_channels = number_of(spec, "pseudo_channels");
+    num_groups = number_of(spec, "num_groups");
+    group_banks = number_of(spec, "banks");
+    stack_groups = number_of(spec, "bank_groups");
+    burst = Divisor(number_of(spec, "burst_bytes"));
+    interleave = Divisor(number_of(spec, "interleave_bytes"));
+    span_chunks = Divisor(number_of(spec, "span_bytes") / interleave.value());
+    capacity[0] = number_of(spec, "read_queue_bursts");
+    capacity[1] = number_of(spec, "write_queue_bursts");
+    drain_high = number_of(spec, "drain_high_bursts");
+    drain_low = number_of(spec, "drain_low_bursts");
+    refresh_turns = number_of(spec, "refresh_turns");
+    const nb::object refresh = spec.attr("refresh");
+    if (!refresh.is_none()) {
+        refresh_interval = number_of(refresh, "interval_ps");
+        refresh_first = number_of(refresh, "first_ps");
+        refresh_busy = number_of(refresh, "busy_ps");
     }
+    const nb::object distances = spec.attr("timing");
+#define TILEWRIGHT_READ(name) timing.name = number_of(distances, #name "_ps");
+    TILEWRIGHT_TIMING_FIELDS(TILEWRIGHT_READ)
+#undef TILEWRIGHT_READ
     channels = Divisor(num_channels);
     num_banks = num_groups * group_banks;
     latency[0] = timing.cl;
@@ -44,7 +50,7 @@ MemoryShape::MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_
     least_data_end = std::min(data_end[0], data_end[1]);
     close[0] = timing.rtp;
     close[1] = data_end[1] + timing.wr;
-    bank_of = std::move(bank_table);
+    bank_of = nb::cast<std::vector<uint8_t>>(spec.attr("bank_table"));
     for (int64_t bank = 0; bank < num_banks; ++bank) {
         group_of.push_back(static_cast<uint8_t>(bank / group_banks));
     }

@@ -7,7 +7,14 @@
 
 #include "slab.hpp"
 
+namespace nanobind {
+class handle;
+}
+
 namespace tilewright {
+
+// A whole number that an object of Python has by this name.
+int64_t number_of(const nanobind::handle& object, const char* name);
 
 constexpr int64_t kNeverPs = int64_t{3} << 61;  // beyond all decisions, as in Python
 constexpr int64_t kLongAgoPs = -(int64_t{1} << 61);  // before any distance could matter
@@ -35,9 +42,16 @@ class Divisor {
     int shift_;
 };
 
+// The fields of BankedTimingSpec in engine/dram/spec.py, without the unit in their names.
+#define TILEWRIGHT_TIMING_FIELDS(FIELD)                                                        \
+    FIELD(bl) FIELD(cl) FIELD(cwl) FIELD(rcd_read) FIELD(rcd_write) FIELD(rp) FIELD(ras)       \
+    FIELD(rc) FIELD(ccd_s) FIELD(ccd_l) FIELD(ccd_r) FIELD(rrd_s) FIELD(rrd_l) FIELD(faw)      \
+    FIELD(wtr_s) FIELD(wtr_l) FIELD(rtw) FIELD(wr) FIELD(rtp)
+
 struct MemoryTiming {
-    int64_t bl, cl, cwl, rcd_read, rcd_write, rp, ras, rc, ccd_s, ccd_l, ccd_r, rrd_s, rrd_l, faw;
-    int64_t wtr_s, wtr_l, rtw, wr, rtp;
+#define TILEWRIGHT_DECLARE(name) int64_t name;
+    TILEWRIGHT_TIMING_FIELDS(TILEWRIGHT_DECLARE)
+#undef TILEWRIGHT_DECLARE
 };
 
 // A bank that neighbouring bursts need: how far from one of them it comes up first.
@@ -60,14 +74,14 @@ constexpr uint8_t kNoSize = UINT8_MAX;
 
 // Directions are numbers: 0 reads, 1 writes.
 struct MemoryShape {
-    // numbers in the order of banked_numbers in Python; the bank of each burst of a row of all banks
-    MemoryShape(const std::vector<int64_t>& numbers, std::vector<uint8_t> bank_table);
+    explicit MemoryShape(const nanobind::handle& spec);  // a BankedSpec
 
     int64_t num_channels, num_groups, group_banks, stack_groups;
     Divisor channels, burst, interleave, chunk_bursts, span_chunks;  // the span: a row of all banks
     int64_t capacity[2];
     int64_t drain_high, drain_low;
-    int64_t refresh_turns, refresh_interval, refresh_first, refresh_busy;  // turns 0: no refresh
+    int64_t refresh_turns;  // 0: no refresh
+    int64_t refresh_interval = 0, refresh_first = 0, refresh_busy = 0;
     MemoryTiming timing;
 
     int64_t num_banks;

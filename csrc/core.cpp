@@ -90,9 +90,7 @@ NB_MODULE(_core, module) {
         .def("add_gate", &Core::add_gate)
         .def("add_round_trip", &Core::add_round_trip)
         .def("add_issuer",
-             [](const Core& core, const std::vector<int64_t>& numbers) {
-                 return new Issuer(core, numbers);
-             },
+             [](const Core& core, const nb::object& spec) { return new Issuer(core, spec); },
              nb::keep_alive<0, 1>())
         .def("compile",
              [](const Core& core, const nb::list& rows) { return CompiledGraph{core.compile(rows)}; })

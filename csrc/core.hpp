@@ -1,4 +1,4 @@
-// The native event core: docs/engine.md in C++, bit for bit what engine/reference.py computes.
+// The native event core: docs/engine.md in C++, bit for bit what engine/reference computes.
 #pragma once
 
 #include <array>
@@ -37,10 +37,8 @@ class Core {
 
     int64_t add_server(int64_t flit_ps, int64_t latency_ps, int64_t buffer_flits, int64_t credit_ps,
                        bool round_robin, bool whole, nanobind::object service);
-    int64_t add_banked_memory(const nanobind::object& spec, const std::vector<int64_t>& numbers,
-                              const std::vector<uint8_t>& bank_table, int64_t capacity_bytes);
-    int64_t add_simple_memory(const nanobind::object& spec, const std::vector<int64_t>& numbers,
-                              int64_t capacity_bytes);
+    int64_t add_banked_memory(const nanobind::object& spec, int64_t capacity_bytes);
+    int64_t add_simple_memory(const nanobind::object& spec, int64_t capacity_bytes);
     int64_t add_route(const std::vector<uint32_t>& servers, const std::vector<uint32_t>& channels);
     int64_t add_signal();
     void remove_signal(uint32_t signal);
@@ -350,9 +348,8 @@ class Core {
     bool was_submitted_ = false;  // what perform was given last
     std::vector<std::unique_ptr<MemoryServer>> memories_;
     // memories of one kind share their shape, so that it stays in the cache
-    std::map<std::pair<std::vector<int64_t>, std::vector<uint8_t>>,
-             std::shared_ptr<const MemoryShape>>
-        shapes_;
+    std::vector<std::shared_ptr<const MemoryShape>> shapes_;
+    nanobind::dict shape_indices_;  // by their specs
     int64_t settled_ps_ = -1;  // when the memories have last caught up, and after how many events
     int64_t settled_events_ = -1;
     std::vector<int64_t> routed_bytes_;  // by server: over all routes, when the rules were checked

@@ -73,29 +73,31 @@ void Desk::follow(bool is_write) {
     }
 }
 
-PyObject* Desk::load(PyObject* pointers, PyObject* mask, PyObject* other) {
+Outcome Desk::load(PyObject* pointers, PyObject* mask, PyObject* other, Ref& block) {
     note_other();
     Target target;
-    if (!aim(pointers, mask, target)) return counted(Py_None);
-    if (other != Py_None && !is_number(other)) return counted(Py_None);
+    if (!aim(pointers, mask, target)) return Outcome::kUnsupported;
+    if (other != Py_None && !is_number(other)) return Outcome::kUnsupported;
     const PointersObject& addresses = *as_pointers(pointers);
     const bool is_gather = addresses.offsets != Py_None;
-    if (is_gather && !is_there(addresses.offsets)) return counted(Py_True);
-    if (is_full()) return counted(Py_False);
+    if (is_gather && !is_there(addresses.offsets)) return Outcome::kOffsetsPending;
+    if (is_full()) return Outcome::kBatchFull;
     PyObject* type = block_type_of(addresses.element, target.form.shape);
     if (is_gather) {
         const Layout layout(target.box, addresses.step);
         if (!find_items(addresses, target, mask != Py_None) || !reach_items(false)) {
-            return counted(Py_None);
+            return Outcome::kUnsupported;
         }
         ++shelf_.num_gathers;
-        return issue_load(type, layout, other);
+        block = checked(issue_load(type, layout, other));
+        return Outcome::kIssued;
     }
     spans_.clear();
     const Layout layout(target.form, target.box, addresses.step, spans_);
-    if (carries(type) && !can_capture(layout)) return counted(Py_None);
-    if (!reach(false)) return counted(Py_None);
-    return issue_load(type, layout, other);
+    if (carries(type) && !can_capture(layout)) return Outcome::kUnsupported;
+    if (!reach(false)) return Outcome::kUnsupported;
+    block = checked(issue_load(type, layout, other));
+    return Outcome::kIssued;
 }
 
 // As Program._await, if no time has to pass (ADR 0008).
@@ -146,22 +148,22 @@ PyObject* Desk::issue_load(PyObject* type, const Layout& layout, PyObject* other
     return make_block(program_, self(), type, node.ptr(), number, Py_None);
 }
 
-PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
+Outcome Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     note_other();
     Target target;
-    if (!is_block(value) || !aim(pointers, mask, target)) return counted(Py_None);
-    if (as_pointers(pointers)->offsets != Py_None) return counted(Py_None);
+    if (!is_block(value) || !aim(pointers, mask, target)) return Outcome::kUnsupported;
+    if (as_pointers(pointers)->offsets != Py_None) return Outcome::kUnsupported;
     const BlockObject& block = *as_block(value);
     const TypeView& view = type_view(block.type);
     if (view.dtype.ptr() != as_pointers(pointers)->element || !(view.shape == target.form.shape)) {
-        return counted(Py_None);
+        return Outcome::kUnsupported;
     }
     const int64_t value_number = placed_number(value);  // before commands are counted
-    if (is_full()) return counted(Py_False);
+    if (is_full()) return Outcome::kBatchFull;
     spans_.clear();
     const Layout layout(target.form, target.box, as_pointers(pointers)->step, spans_);
     const int64_t num_bytes = layout.num_bytes;
-    if (shelf_.has_copies(spans_) || !reach(true)) return counted(Py_None);
+    if (shelf_.has_copies(spans_) || !reach(true)) return Outcome::kUnsupported;
     shelf_.stored_bytes += num_bytes;
     int64_t served = kNoEffect;
     if (block.node != Py_None && carries(block.type)) {
@@ -173,7 +175,7 @@ PyObject* Desk::store(PyObject* pointers, PyObject* value, PyObject* mask) {
     if (task == Issuer::kNoRoom) raise_out_of_room(block.type, nb::int_(num_bytes));
     order_.note_write(spans_, command, task);
     ++shelf_.num_stores;
-    return counted(Py_True);
+    return Outcome::kIssued;
 }
 
 namespace {
@@ -187,15 +189,15 @@ Desk* desk_of_access(PyObject* pointers) {
 
 }  // namespace
 
-PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other) {
+Outcome known_load(PyObject* pointers, PyObject* mask, PyObject* other, Ref& block) {
     Desk* desk = desk_of_access(pointers);
-    if (desk == nullptr || (other != Py_None && mask == Py_None)) return counted(Py_None);
-    return desk->load(pointers, mask, other);
+    if (desk == nullptr || (other != Py_None && mask == Py_None)) return Outcome::kUnsupported;
+    return desk->load(pointers, mask, other, block);
 }
 
-PyObject* known_store(PyObject* pointers, PyObject* value, PyObject* mask) {
+Outcome known_store(PyObject* pointers, PyObject* value, PyObject* mask) {
     Desk* desk = desk_of_access(pointers);
-    return desk == nullptr ? counted(Py_None) : desk->store(pointers, value, mask);
+    return desk == nullptr ? Outcome::kUnsupported : desk->store(pointers, value, mask);
 }
 
 }  // namespace tilewright

@@ -184,6 +184,14 @@ PyObject* new_call(PyTypeObject* type, PyObject* args, PyObject*) {
     if (call == nullptr) return nullptr;
     call->vectorcall = call_of(kind);
     call->function = counted(function);
+    if (*kind != '\0') {
+        const Ref code = steal(PyObject_GetAttrString(function, "__code__"));
+        call->parameters = code.is_valid() ? PyObject_GetAttrString(code.ptr(), "co_varnames") : nullptr;
+        if (call->parameters == nullptr) {
+            Py_DECREF(call);
+            return nullptr;
+        }
+    }
     return reinterpret_cast<PyObject*>(call);
 }
 
@@ -191,12 +199,14 @@ int traverse_call(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(as_call(self)->function);
     Py_VISIT(as_call(self)->attributes);
+    Py_VISIT(as_call(self)->parameters);
     return 0;
 }
 
 int clear_call(PyObject* self) {
     Py_CLEAR(as_call(self)->function);
     Py_CLEAR(as_call(self)->attributes);
+    Py_CLEAR(as_call(self)->parameters);
     return 0;
 }
 

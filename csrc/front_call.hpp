@@ -56,6 +56,7 @@ struct CallObject {
     vectorcallfunc vectorcall;
     PyObject* function;
     PyObject* attributes;  // name, words and the like
+    PyObject* parameters;  // of the function, by name, if compiled code reads the arguments
 };
 
 inline CallObject* as_call(PyObject* call) { return reinterpret_cast<CallObject*>(call); }

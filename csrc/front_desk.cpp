@@ -354,6 +354,12 @@ void Desk::raise_out_of_room(PyObject* type, const Ref& num_bytes) {
 
 // --- for Python
 
+namespace {
+
+Ref member_of(Outcome outcome) { return borrow(executor.outcomes[static_cast<int>(outcome)]); }
+
+}  // namespace
+
 int Desk::traverse(visitproc visit, void* arg) {
     Py_VISIT(shelf_object_.ptr());
     Py_VISIT(walker_.ptr());
@@ -382,12 +388,14 @@ void bind_desk(nb::module_& module) {
              })
         .def("load",
              [](Desk& desk, nb::handle pointers, nb::handle mask, nb::handle other) {
-                 return checked(desk.load(pointers.ptr(), mask.ptr(), other.ptr()));
+                 Ref block;
+                 const Outcome outcome = desk.load(pointers.ptr(), mask.ptr(), other.ptr(), block);
+                 return outcome == Outcome::kIssued ? block : member_of(outcome);
              },
              nb::arg(), nb::arg().none(), nb::arg().none())
         .def("store",
              [](Desk& desk, nb::handle pointers, nb::handle value, nb::handle mask) {
-                 return checked(desk.store(pointers.ptr(), value.ptr(), mask.ptr()));
+                 return member_of(desk.store(pointers.ptr(), value.ptr(), mask.ptr()));
              },
              nb::arg(), nb::arg(), nb::arg().none())
         .def_rw("piece_end", &Desk::piece_end)

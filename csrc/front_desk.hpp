@@ -94,6 +94,14 @@ class PlanShelf {
     std::unordered_map<PlanKey, Fill, PlanKeyHash> fills_;
 };
 
+// What became of an access that this code was asked to issue; executor/run.py has the same.
+enum class Outcome {
+    kIssued,
+    kUnsupported,     // executor/dma.py issues it, or raises
+    kBatchFull,       // hand the commands over, then ask again
+    kOffsetsPending,  // of a load: wait for the offsets, then ask again
+};
+
 class Desk {
   public:
     Desk(const Desk&) = delete;
@@ -120,11 +128,10 @@ class Desk {
                       PyObject* make);
     PyObject* command_of(PyObject* plan, const Ref& operands, PyObject* make);
 
-    // An access of whole bytes: a store at known addresses, a load also at addresses by offsets. None:
-    // it is another one, and Python's; False: the program has to hand its commands over first. True of
-    // a load: the program has to wait for the offsets first; of a store: it is done.
-    PyObject* load(PyObject* pointers, PyObject* mask, PyObject* other);
-    PyObject* store(PyObject* pointers, PyObject* value, PyObject* mask);
+    // Try to issue an access of whole-byte elements at affine addresses, or a load at computed offsets.
+    // ``block`` is that of an issued load.
+    Outcome load(PyObject* pointers, PyObject* mask, PyObject* other, Ref& block);
+    Outcome store(PyObject* pointers, PyObject* value, PyObject* mask);
 
     int64_t piece_end = 0;  // commands at which they are handed over
     int64_t max_commands = INT64_MAX;  // of one program
@@ -222,10 +229,9 @@ class Desk {
     std::vector<IssuedAccess> accesses_;
 };
 
-// A load that can be issued at once; anything but a block: the program has to say or to do something.
-PyObject* known_load(PyObject* pointers, PyObject* mask, PyObject* other);
-// A store that is issued at once; likewise, if it is not True.
-PyObject* known_store(PyObject* pointers, PyObject* value, PyObject* mask);
+// Accesses of any program, if its desk issues accesses now.
+Outcome known_load(PyObject* pointers, PyObject* mask, PyObject* other, Ref& block);
+Outcome known_store(PyObject* pointers, PyObject* value, PyObject* mask);
 
 void bind_desk(nanobind::module_& module);
 

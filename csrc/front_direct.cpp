@@ -14,12 +14,14 @@ namespace {
 
 constexpr Py_ssize_t kAccessArguments = 3;
 
-// Arguments by place, of which the names tell the last two; false: more is said, or not enough.
-bool read_access(PyObject* const* args, Py_ssize_t count, PyObject* names, PyObject* const* known,
+// The first three arguments of a function, by place or by the names of its parameters; false: more is
+// said, or not enough.
+bool read_access(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names,
                  PyObject** found) {
     if (count == 0 || count > kAccessArguments) return false;
     std::copy(args, args + count, found);
     const Py_ssize_t num_names = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+    PyObject* const* known = PySequence_Fast_ITEMS(as_call(self)->parameters);
     for (Py_ssize_t each = 0; each < num_names; ++each) {
         PyObject* name = PyTuple_GET_ITEM(names, each);
         const auto place = std::find(known + count, known + kAccessArguments, name) - known;
@@ -59,13 +61,13 @@ bool read_number(PyObject* value, int64_t& number) {
 }  // namespace
 
 PyObject* call_load(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
-    static PyObject* const known[] = {nullptr, interned("mask"), interned("other")};
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     PyObject* found[] = {nullptr, Py_None, Py_None};
+    Ref block;
     try {
-        if (read_access(args, count, names, known, found)) {
-            const Ref block = checked(known_load(found[0], found[1], found[2]));
-            if (is_block(block.ptr())) return counted(block.ptr());
+        if (read_access(self, args, count, names, found) &&
+            known_load(found[0], found[1], found[2], block) == Outcome::kIssued) {
+            return block.release().ptr();
         }
     } catch (nb::python_error& error) {
         error.restore();
@@ -75,13 +77,12 @@ PyObject* call_load(PyObject* self, PyObject* const* args, size_t flags, PyObjec
 }
 
 PyObject* call_store(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
-    static PyObject* const known[] = {nullptr, interned("value"), interned("mask")};
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     PyObject* found[] = {nullptr, nullptr, Py_None};
     try {
-        if (read_access(args, count, names, known, found)) {
-            const Ref is_stored = checked(known_store(found[0], found[1], found[2]));
-            if (is_stored.ptr() == Py_True) return counted(Py_None);
+        if (read_access(self, args, count, names, found) &&
+            known_store(found[0], found[1], found[2]) == Outcome::kIssued) {
+            return counted(Py_None);
         }
     } catch (nb::python_error& error) {
         error.restore();
@@ -91,7 +92,7 @@ PyObject* call_store(PyObject* self, PyObject* const* args, size_t flags, PyObje
 }
 
 PyObject* call_program_id(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
-    static PyObject* const axis_name = interned("axis");
+    PyObject* const axis_name = PyTuple_GET_ITEM(as_call(self)->parameters, 0);
     const Py_ssize_t count = PyVectorcall_NARGS(flags);
     const bool is_named = count == 0 && names != nullptr && PyTuple_GET_SIZE(names) == 1 &&
                           PyTuple_GET_ITEM(names, 0) == axis_name;

@@ -1,4 +1,4 @@
-// What an access by computed offsets reaches, in items; executor/access/address.py is the same in
+// What an access by computed offsets reaches, in items; executor/address.py is the same in
 // Python.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How a block of addresses lies in memory, and its elements in an array; executor/access/layout.py is
+// How a block of addresses lies in memory, and its elements in an array; executor/layout.py is
 // the same in Python, and effect.py makes arrays of it.
 #pragma once
 

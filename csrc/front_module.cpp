@@ -66,6 +66,10 @@ void adopt_executor(const nb::dict& names) {
     executor.walk = kept(names, "Walk");
     executor.read = kept(names, "READ");
     executor.write = kept(names, "WRITE");
+    executor.outcomes[static_cast<int>(Outcome::kIssued)] = kept(names, "ISSUED");
+    executor.outcomes[static_cast<int>(Outcome::kUnsupported)] = kept(names, "UNSUPPORTED");
+    executor.outcomes[static_cast<int>(Outcome::kBatchFull)] = kept(names, "BATCH_FULL");
+    executor.outcomes[static_cast<int>(Outcome::kOffsetsPending)] = kept(names, "OFFSETS_PENDING");
 }
 
 // As known_binary of language/known.py, where it needs no block; else None.

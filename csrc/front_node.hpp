@@ -1,4 +1,4 @@
-// Values that are computed when somebody needs them; language/node_plain.py is the same in Python.
+// Values that are computed when somebody needs them; language/plain.py is the same in Python.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@ namespace tilewright {
 
 namespace {
 
-constexpr int kPageShift = 16;  // shared with executor/access/order.py
+constexpr int kPageShift = 16;  // shared with executor/order.py
 
 int64_t first_page(const Strided& span) { return span.address >> kPageShift; }
 int64_t last_page(const Strided& span) { return (span.end() - 1) >> kPageShift; }

@@ -1,4 +1,4 @@
-// Program order of memory accesses; executor/access/order.py is the same in Python.
+// Program order of memory accesses; executor/order.py is the same in Python.
 #pragma once
 
 #include <nanobind/nanobind.h>

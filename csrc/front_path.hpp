@@ -1,4 +1,4 @@
-// From virtual addresses to memories, for one PE; executor/access/translate.py is the same in
+// From virtual addresses to memories, for one PE; executor/address.py is the same in
 // Python. Page table and TLB are the MMU's, whoever looks.
 #pragma once
 

@@ -48,6 +48,7 @@ extern Language language;
 struct Executor {
     PyObject *walk;          // the class of walks of a page table
     PyObject *read, *write;  // Access
+    PyObject* outcomes[4];   // members of executor/run.py's Outcome, in the order of ours
 };
 extern Executor executor;
 

@@ -15,20 +15,20 @@ int64_t port_ps(int64_t num_bytes, int64_t bytes_per_us) {
 
 }  // namespace
 
-Issuer::Issuer(const Core& core, const std::vector<int64_t>& numbers)
+Issuer::Issuer(const Core& core, const nanobind::handle& spec)
     : core_(core),
-      issue_route_(numbers[0]),
-      issue_ps_(numbers[1]),
-      dispatch_ps_(numbers[2]),
-      window_(numbers[3]),
-      read_route_(numbers[4]),
-      read_rate_(numbers[5]),
-      write_route_(numbers[6]),
-      write_rate_(numbers[7]),
-      near_(numbers[8], numbers[3]),
-      far_(numbers[9], numbers[3]),
-      hit_ps_(numbers[10]),
-      walk_ps_(numbers[11]),
+      issue_route_(number_of(spec, "issue_route")),
+      issue_ps_(number_of(spec, "issue_ps")),
+      dispatch_ps_(number_of(spec, "dispatch_ps")),
+      window_(number_of(spec, "window")),
+      read_route_(number_of(spec, "read_route")),
+      read_rate_(number_of(spec, "read_bytes_per_us")),
+      write_route_(number_of(spec, "write_route")),
+      write_rate_(number_of(spec, "write_bytes_per_us")),
+      near_(number_of(spec, "near_bytes"), window_),
+      far_(number_of(spec, "far_bytes"), window_),
+      hit_ps_(number_of(spec, "hit_ps")),
+      walk_ps_(number_of(spec, "walk_ps")),
       graph_(std::make_shared<Graph>()) {}
 
 int64_t Issuer::add_plan(const std::vector<int64_t>& plan) {

@@ -50,8 +50,7 @@ class Issuer {
     static constexpr int64_t kNoRoom = -1;   // instead of a task or a value
     static constexpr int64_t kNoValue = -1;  // a store of no value
 
-    // numbers in the order of the fields of engine.issuer.IssuerSpec
-    Issuer(const Core& core, const std::vector<int64_t>& numbers);
+    Issuer(const Core& core, const nanobind::handle& spec);  // an IssuerSpec
 
     int64_t add_plan(const std::vector<int64_t>& plan);
     int64_t compute(int64_t plan, std::span<const int64_t> operands);

@@ -7,17 +7,15 @@
 
 namespace tilewright {
 
-int64_t Core::add_banked_memory(const nanobind::object&, const std::vector<int64_t>& numbers,
-                                const std::vector<uint8_t>& bank_table, int64_t capacity_bytes) {
-    auto& shape = shapes_[{numbers, bank_table}];
-    if (!shape) shape = std::make_shared<MemoryShape>(numbers, bank_table);
-    return add_memory(std::make_unique<MemoryOf<BankedCore>>(capacity_bytes, shape));
+int64_t Core::add_banked_memory(const nanobind::object& spec, int64_t capacity_bytes) {
+    const size_t known = nanobind::cast<size_t>(
+        shape_indices_.attr("setdefault")(spec, shapes_.size()));
+    if (known == shapes_.size()) shapes_.push_back(std::make_shared<MemoryShape>(spec));
+    return add_memory(std::make_unique<MemoryOf<BankedCore>>(capacity_bytes, shapes_[known]));
 }
 
-int64_t Core::add_simple_memory(const nanobind::object&, const std::vector<int64_t>& numbers,
-                                int64_t capacity_bytes) {
-    return add_memory(std::make_unique<MemoryOf<SimpleCore>>(
-        capacity_bytes, numbers[0], numbers[1], numbers[2], numbers[3]));
+int64_t Core::add_simple_memory(const nanobind::object& spec, int64_t capacity_bytes) {
+    return add_memory(std::make_unique<MemoryOf<SimpleCore>>(capacity_bytes, spec));
 }
 
 int64_t Core::add_memory(std::unique_ptr<MemoryServer> memory) {

@@ -63,7 +63,7 @@ class Owners {
     }
 
   private:
-    static constexpr size_t kPageOwners = 64;  // also in engine/reference_owners.py
+    static constexpr size_t kPageOwners = 64;  // also in engine/reference/state.py
     using Block = std::array<Owner, kPageOwners>;
 
     struct Page {

@@ -17,8 +17,8 @@ from tilewright.engine import (
     TraceRecord,
     build_engine,
 )
-from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
+from tilewright.engine.statistics import ChannelCounters
 from tilewright.errors import DeadlockError, TilewrightError
 
 __all__ = (

@@ -13,8 +13,8 @@ from tilewright.engine import (
     TraceRecord,
     build_engine,
 )
-from tilewright.engine.core import NO_ROOM, NO_VALUE, NO_WALK, IssuedAccess, Issuer
-from tilewright.engine.issuer import IssuerSpec
+from tilewright.engine.core import NO_ROOM, NO_VALUE, NO_WALK, IssuedAccess
+from tilewright.engine.issuer import Issuer, IssuerSpec
 
 __all__ = (
     "BACK",

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.kinds import every_engine
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind, EngineSpec, TaskGraph, build_engine
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.spec import BankedSpec
 from tilewright.errors import EngineError, SpecError
 from tilewright.limits import max_channel_bursts, min_refresh_interval_ps
 from tilewright.machine.address import build_slice_map

@@ -20,8 +20,11 @@ from tilewright.cli.main import main
 from tilewright.collectives.config import parse_config
 from tilewright.engine import EngineKind
 from tilewright.errors import CodeRefusedError, TilewrightError
-from tilewright.interop.kernbench.ccl.algorithm import load_algorithm
-from tilewright.interop.kernbench.ccl.config import load_ccl_config, resolve_algorithm_config
+from tilewright.interop.kernbench.ccl.config import (
+    load_algorithm,
+    load_ccl_config,
+    resolve_algorithm_config,
+)
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.trust import NO_CODE_VARIABLE, check_code_allowed, is_code_refused, refused_code
 from tilewright.validation.finding import OracleGroup
@@ -47,14 +50,15 @@ REFUSED = {
 
 OWN = {
     "__init__.py",  # a name of the package, from a table
-    "attention/backends/machine/load.py",  # text of our own generator
+    "attention/backends/generated.py",  # text of our own generator
     "attention/backends/reference/namespace.py",  # a library by its name
-    "attention/backends/triton/load.py",  # text of our own generator, a library by its name
+    "attention/backends/triton/step.py",  # a library by its name
     "attention/planner/policy.py",  # arithmetic over known names, checked node by node
     "validation/triton/scalar.py",  # text of the oracle itself
     "bench/peers/__init__.py",  # a module of ours by its name
     "bench/peers/triton_interpreter.py",  # what a process of ours answers
     "bench/peers/triton_worker.py",  # what its parent process asks
+    "collectives/algorithms/__init__.py",  # modules of the package, and what stands beside them
     "cli/commands.py",  # a command by its name
     "cli/main.py",  # an empty text
     "interop/kernbench/names.py",  # a table of ours

@@ -38,14 +38,14 @@ from tests.strategies import (
     some,
 )
 from tests.strategies import choices as choices_of_seeds
-from tilewright.engine.banked_spec import (
+from tilewright.engine.dram.spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,
-    MapField,
     RefreshScope,
     SimpleSpec,
 )
+from tilewright.limits import MapField
 
 __all__ = ("drawn_whole_programs", "whole_program", "whole_programs")
 

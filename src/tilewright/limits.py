@@ -5,6 +5,7 @@ machine that cannot run is refused where its file is read.
 """
 
 from collections.abc import Mapping
+from typing import Literal
 
 __all__ = (
     "MAX_BANKS",
@@ -15,9 +16,13 @@ __all__ = (
     "MAX_PACKETS",
     "MAX_PACKET_FLITS",
     "MAX_SPAN_BURSTS",
+    "MapField",
     "max_channel_bursts",
     "min_refresh_interval_ps",
 )
+
+MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
+"""A part of an address inside a pseudo-channel."""
 
 MAX_DISTANCE_PS = 2**40  # of a time that the hardware has: about a second
 MAX_FLIT_BYTES = 2**20

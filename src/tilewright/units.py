@@ -16,6 +16,7 @@ __all__ = (
     "PS_PER_NS",
     "PS_PER_S",
     "PS_PER_US",
+    "ROW_TOLERANCES",
     "clock_edge_ps",
     "count_text",
     "flit_ps",
@@ -57,6 +58,9 @@ DTYPE_BITS: Mapping[str, int] = MappingProxyType(
     }
 )
 """Bits of an element in memory, by dtype."""
+
+ROW_TOLERANCES: Mapping[str, float] = MappingProxyType({"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5})
+"""Largest error of values that were rounded to a dtype once, relative to the norm of their row."""
 
 _PS_PER_UNIT = {"ps": 1, "ns": PS_PER_NS, "us": PS_PER_US, "ms": 10**9, "s": PS_PER_S}
 _DECIMAL_BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

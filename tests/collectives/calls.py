@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 
 from tests.collectives.worlds import Array
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.table import ALGORITHMS
 from tilewright.host import DPPolicy
 
 STORAGE: Mapping[str, Any] = {

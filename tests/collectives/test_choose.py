@@ -2,12 +2,13 @@ from functools import cache
 
 import pytest
 
-from tilewright.collectives.choose import Chooser, placed_call, shape_of
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
+from tilewright.collectives.choose import Chooser, LaneCall, placed_call, shape_of
 from tilewright.collectives.cost import message_ps
 from tilewright.collectives.group import Group, sip_ranks
 from tilewright.collectives.lane_plan import lane_plans
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, checked_plan
 from tilewright.collectives.tuning import Tuning, TuningSpec
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import CollectiveError
@@ -56,7 +57,9 @@ def test_auto_takes_the_least_prediction_and_names_the_others(name: str) -> None
     group = sips_of(machine)
     call = Call(Operation.ALL_REDUCE, group.size, shape=shape_of(group, machine))
     chooser = Chooser(machine, ALGORITHMS)
-    choice = chooser.choose(AUTO_ALGORITHM, call, group, LANES, 64 * 1024, 4, TuningSpec())
+    choice = chooser.choose(
+        AUTO_ALGORITHM, LaneCall(call, group, LANES, 64 * 1024, 4), TuningSpec()
+    )
     times = [each.total_ps for each in choice.predictions]
     assert times == sorted(times)
     assert choice.predictions[0].algorithm == choice.algorithm.name
@@ -73,7 +76,7 @@ def test_where_links_decide_the_fewest_receivers_are_taken_of_those_within_a_ten
     call = placed_call(Call(Operation.ALL_REDUCE, 5), group, machine)
     chooser = Chooser(machine, ALGORITHMS)
     large, small = (
-        chooser.choose(AUTO_ALGORITHM, call, group, LANES, num_bytes, 4, TuningSpec())
+        chooser.choose(AUTO_ALGORITHM, LaneCall(call, group, LANES, num_bytes, 4), TuningSpec())
         for num_bytes in (MIB // 2, 64)
     )
     assert (large.predictions[0].algorithm, large.algorithm.name) == (least, "ring")
@@ -87,7 +90,7 @@ def test_small_calls_take_fewer_turns_than_large_ones() -> None:
     call = Call(Operation.ALL_REDUCE, 8)
     chooser = Chooser(machine, ALGORITHMS)
     small, large = (
-        chooser.choose(AUTO_ALGORITHM, call, group, (0,), num_bytes, 4, TuningSpec())
+        chooser.choose(AUTO_ALGORITHM, LaneCall(call, group, (0,), num_bytes, 4), TuningSpec())
         for num_bytes in (64, 64 * MIB)
     )
     assert small.predictions[0].alpha_ps < large.predictions[0].alpha_ps
@@ -98,7 +101,7 @@ def test_a_named_algorithm_is_taken_without_predictions() -> None:
     group = sips_of(machine)
     chooser = Chooser(machine, ALGORITHMS)
     choice = chooser.choose(
-        "ring", Call(Operation.ALL_REDUCE, 2), group, LANES, 1024, 4, TuningSpec()
+        "ring", LaneCall(Call(Operation.ALL_REDUCE, 2), group, LANES, 1024, 4), TuningSpec()
     )
     assert (choice.algorithm.name, choice.predictions) == ("ring", ())
 
@@ -108,7 +111,9 @@ def test_an_unknown_algorithm_is_refused() -> None:
     chooser = Chooser(machine, ALGORITHMS)
     with pytest.raises(CollectiveError, match="rign"):
         chooser.choose(
-            "rign", Call(Operation.ALL_REDUCE, 2), sips_of(machine), LANES, 1024, 4, TuningSpec()
+            "rign",
+            LaneCall(Call(Operation.ALL_REDUCE, 2), sips_of(machine), LANES, 1024, 4),
+            TuningSpec(),
         )
 
 
@@ -117,8 +122,10 @@ def test_one_pe_alone_gets_slots_for_all_that_its_link_has_under_way() -> None:
     group = Group("pair", ((PeCoord(0, 0, 0),), (PeCoord(1, 0, 0),)), (0, 1))
     call = Call(Operation.ALL_REDUCE, 2)
     chooser = Chooser(machine, ALGORITHMS)
-    alone = chooser.choose("ring", call, group, (0,), 8 * MIB, 4, TuningSpec()).tuning
-    shared = chooser.choose("ring", call, sips_of(machine), LANES, 8 * MIB, 4, TuningSpec()).tuning
+    alone = chooser.choose("ring", LaneCall(call, group, (0,), 8 * MIB, 4), TuningSpec()).tuning
+    shared = chooser.choose(
+        "ring", LaneCall(call, sips_of(machine), LANES, 8 * MIB, 4), TuningSpec()
+    ).tuning
     assert alone.ring.num_bytes >= 128_000 * 1_000_000 // 10**6  # a link's bytes in 1 us
     assert shared.ring.num_bytes == 2 * shared.chunk_bytes  # one is read, one arrives
 
@@ -129,7 +136,7 @@ def test_a_lead_is_what_a_link_sends_while_a_message_travels() -> None:
     group = Group("pair", ((pes[0],), (pes[1],)), (0, 1))
     call = Call(Operation.ALL_REDUCE, 2)
     tuning = Chooser(machine, ALGORITHMS).choose(
-        "ring", call, group, (0,), 64 * 1024, 4, TuningSpec()
+        "ring", LaneCall(call, group, (0,), 64 * 1024, 4), TuningSpec()
     ).tuning  # fmt: skip
     sent_bytes = message_ps(machine, *pes) * 128 // 1000
     assert tuning.chunk_bytes == -(-32 * 1024 // 3)
@@ -141,7 +148,7 @@ def test_many_ranks_take_what_suits_them_without_predictions() -> None:
     group = pes_of(machine, 128)
     call = Call(Operation.ALL_REDUCE, 128, shape=shape_of(group, machine))
     choice = Chooser(machine, ALGORITHMS).choose(
-        AUTO_ALGORITHM, call, group, (0,), 1024, 4, TuningSpec()
+        AUTO_ALGORITHM, LaneCall(call, group, (0,), 1024, 4), TuningSpec()
     )
     assert (choice.algorithm.name, choice.predictions) == ("hierarchical", ())
 
@@ -178,7 +185,9 @@ def test_neighbours_on_a_line_are_predicted_to_beat_a_ring_both_ways(
     group, chooser = sips_of(machine), Chooser(machine, ALGORITHMS)
     call = placed_call(Call(operation, num_sips), group, machine)
     line, ring = (
-        chooser.predict(ALGORITHMS[name], call, group, range(16), (64 * 1024, 4), Tuning()).total_ps
+        chooser.predict(
+            ALGORITHMS[name], LaneCall(call, group, range(16), 64 * 1024, 4), Tuning()
+        ).total_ps
         for name in ("ring", "bidirectional_ring")
     )
     assert 0 < line < ring
@@ -190,7 +199,7 @@ def test_a_plan_takes_as_long_as_the_lane_that_has_farthest_to_go() -> None:
     call, chooser = Call(Operation.ALL_REDUCE, 2), Chooser(machine, ALGORITHMS)
     alphas = {
         lanes: chooser.predict(
-            ALGORITHMS["ring"], call, sips_of(machine), lanes, (64, 4), Tuning()
+            ALGORITHMS["ring"], LaneCall(call, sips_of(machine), lanes, 64, 4), Tuning()
         ).alpha_ps
         for lanes in ((0,), (64,), (0, 64))
     }

@@ -20,8 +20,9 @@ from tests.collectives.calls import (
 )
 from tests.collectives.cover import Case, cover
 from tests.collectives.worlds import run_ranks
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.language.dtype import dtype_of
 
 MAX_SKEW_PS = 30_000_000

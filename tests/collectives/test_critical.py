@@ -5,11 +5,11 @@ from functools import cache
 
 import pytest
 
-from tilewright.collectives.choose import Chooser
+from tilewright.collectives.algorithms import ALGORITHMS
+from tilewright.collectives.choose import Chooser, LaneCall
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.table import ALGORITHMS
 from tilewright.collectives.tuning import Tuning
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import build_machine
@@ -40,8 +40,8 @@ def predicted(
 ) -> Prediction:
     group = Group("pes", tuple((PeCoord(sip, 0, 0),) for sip in range(RANKS)), tuple(range(RANKS)))
     tuning = Tuning(RingSpec(slots=8, slot_bytes=slot_bytes), chunk_bytes, round_bytes)
-    size = RANKS * block_bytes, 4
-    return chooser().predict(ALGORITHMS["ring"], Call(operation, RANKS), group, (0,), size, tuning)
+    on = LaneCall(Call(operation, RANKS), group, (0,), RANKS * block_bytes, 4)
+    return chooser().predict(ALGORITHMS["ring"], on, tuning)
 
 
 def test_bytes_go_over_the_link_once_a_turn_and_each_fragment_is_answered_by_a_flit() -> None:
@@ -88,5 +88,6 @@ def test_a_link_that_two_blocks_of_a_turn_share_takes_them_one_after_the_other()
     group = Group("pes", tuple((PeCoord(sip, 0, 0),) for sip in range(RANKS)), tuple(range(RANKS)))
     call = Call(Operation.BROADCAST, RANKS)
     tuning = Tuning(RingSpec(slots=8), WHOLE)
-    found = chooser().predict(ALGORITHMS["direct"], call, group, (0,), (RANKS * BLOCK, 4), tuning)
+    on = LaneCall(call, group, (0,), RANKS * BLOCK, 4)
+    found = chooser().predict(ALGORITHMS["direct"], on, tuning)
     assert found.beta_ps == pytest.approx(float((RANKS - 1) * RANKS * BLOCK * LINK), rel=0.01)

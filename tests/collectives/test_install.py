@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.collectives.option import RingKeys
 from tilewright.collectives.rings import InstallPlan, check_install
+from tilewright.collectives.tuning import RingKeys
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.executor.neighbour import Neighbours

@@ -4,10 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
-from tilewright.collectives.plan import Move, Plan, Proof, Step, check_plan
-from tilewright.collectives.script import Script, ring_gather, ring_reduce
-from tilewright.collectives.table import ALGORITHMS, checked_plan
+from tilewright.collectives.plan import (
+    Move,
+    Plan,
+    Proof,
+    Script,
+    Step,
+    check_plan,
+    ring_gather,
+    ring_reduce,
+)
 from tilewright.errors import CollectiveError
 
 SEND, TAKE, COMBINE = Move.SEND, Move.TAKE, Move.COMBINE

@@ -24,7 +24,7 @@ from tests.collectives.calls import (
     inputs_of,
 )
 from tests.collectives.worlds import join_world, run_ranks
-from tilewright.collectives.table import ALGORITHMS
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.language.dtype import dtype_of
 
 IS_WHOLE = os.environ.get("HYPOTHESIS_PROFILE") == "all"

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.collectives.test_plan import ring
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Move, Proof
 from tilewright.collectives.schedule import Chunk, Message, Schedule, Wave, build_schedule, lag_of
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 
 RANKS = st.integers(2, 7)
 SIZES = st.integers(0, 200)

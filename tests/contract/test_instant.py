@@ -6,8 +6,8 @@ from tests.engine_programs import rate_of
 from tests.kinds import ENGINES
 from tests.oracles_hbm.loads import HBM4_CLOCKS, slice_spec, timing_of
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.engine.banked_spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.engine.core import LAST_ACCESS_PS, LAST_PS
+from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.errors import DeadlockError, EngineError, TimeLimitError
 
 FLIT_BYTES = 8

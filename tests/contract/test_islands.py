@@ -18,8 +18,8 @@ from tilewright.engine import (
     TaskGraph,
     build_engine,
 )
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
 
 FLIT_BYTES = 4
 PACKET_FLITS = 6

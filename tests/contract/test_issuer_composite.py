@@ -10,9 +10,18 @@ from tests.issuer_programs import FAST, ISSUE, READ, SLOW, THERE, WRITE, Command
 from tests.kinds import every_engine, needs_both_engines
 from tests.strategies import Choices, Seeded, pick
 from tilewright.engine import Engine, EngineKind, TraceRecord
-from tilewright.engine.core import FROM_START, NO_ROOM, NO_TASK, NO_VALUE, IssuedStep, Issuer
-from tilewright.engine.issuer import IssuerSpec
-from tilewright.engine.rows import HOLD, NO_EFFECT, TIMER, TRANSFER
+from tilewright.engine.core import (
+    FROM_START,
+    HOLD,
+    NO_EFFECT,
+    NO_ROOM,
+    NO_TASK,
+    NO_VALUE,
+    TIMER,
+    TRANSFER,
+    IssuedStep,
+)
+from tilewright.engine.issuer import Issuer, IssuerSpec
 
 OWNER = 3
 SPEC = IssuerSpec(

@@ -10,8 +10,8 @@ from tests.kinds import every_engine, needs_both_engines
 from tests.oracles_hbm.burst_model import Request
 from tests.oracles_hbm.loads import HBM4_CLOCKS, cases, drive, slice_spec, timing_of
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.engine.banked import BankedMemory, SimpleMemory
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
+from tilewright.engine.dram.memory import BankedMemory, SimpleMemory
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
 from tilewright.errors import EngineError
 
 FLIT_BYTES = 4

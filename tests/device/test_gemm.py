@@ -9,10 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.block import GemmBlock
-from tilewright.device.dot_array import DotArray
-from tilewright.device.dtype import GEMM_PACE
-from tilewright.device.gemm import GemmUnit, build_gemm
-from tilewright.device.systolic import SystolicArray
+from tilewright.device.gemm import GEMM_PACE, DotArray, GemmUnit, SystolicArray, build_gemm
 from tilewright.errors import ServerError, UnitError
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tilewright.device.build import build_device
 from tilewright.device.ipcq import RingKind, RingSpec, build_ring, check_room
 from tilewright.device.pe import build_pe
-from tilewright.engine.rows import EXCHANGE, HOLD, TRANSFER
+from tilewright.engine.core import EXCHANGE, HOLD, TRANSFER
 from tilewright.errors import DeviceError
 from tilewright.machine import PeCoord, build_machine, parse_machine
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.device.test_command_path import times_of
+from tests.device.test_command_delivery import times_of
 from tilewright.device.build import build_device
 from tilewright.device.dma import Access
 from tilewright.device.least_time import (

@@ -35,7 +35,7 @@ ALONE = Stream()
 def mmu_of(num_pages: int = 0, *, entries: int = 4, page_bytes: int = 65_536) -> Mmu:
     spec = MmuSpec(page_bytes=page_bytes, tlb_entries=entries, hit_ps=7, walk_ps=50_000)
     mmu = Mmu(NAME, spec, PageTable(NAME, page_bytes))
-    mmu.map([mapping(page, page_bytes=page_bytes) for page in range(num_pages)])
+    mmu.table.map([mapping(page, page_bytes=page_bytes) for page in range(num_pages)])
     return mmu
 
 
@@ -90,7 +90,7 @@ def test_a_tlb_keeps_what_a_list_of_the_last_used_pages_keeps(
         page = VirtualPage(number)
         if step == "u":  # a page that goes and comes back is no longer kept
             mmu.unmap([pages(page)])
-            mmu.map([mapping(page)])
+            mmu.table.map([mapping(page)])
             model.forget(number)
             continue
         is_kept = model.has(number)
@@ -109,7 +109,7 @@ def test_the_least_recently_used_page_goes_though_it_is_not_the_oldest() -> None
 def test_the_default_tlb_reaches_32_mib() -> None:
     spec = MmuSpec()
     mmu = Mmu(NAME, spec, PageTable(NAME, spec.page_bytes))
-    mmu.map([mapping(0, 7, count=513)])
+    mmu.table.map([mapping(0, 7, count=513)])
     assert not any(is_hit(mmu, page) for page in range(512))
     assert all(is_hit(mmu, page) for page in range(512))
     assert not is_hit(mmu, 512)
@@ -126,7 +126,7 @@ def test_an_unmapped_page_faults_though_it_was_at_hand() -> None:
 
 def test_all_pages_of_an_unmapped_range_leave_the_tlb_and_no_others() -> None:
     mmu = mmu_of()
-    mmu.map([mapping(4, 50, count=3), mapping(3), mapping(7)])
+    mmu.table.map([mapping(4, 50, count=3), mapping(3), mapping(7)])
     for page in (3, 4, 6, 7):
         is_hit(mmu, page)
     mmu.unmap([pages(4, 3)])
@@ -139,7 +139,7 @@ def test_an_overlapping_map_is_refused_as_a_whole() -> None:
     with pytest.raises(
         RegistryError, match=r"found a map of virtual bytes 0x10000\.\.0x1ffff while"
     ):
-        mmu.map([mapping(5), mapping(1)])
+        mmu.table.map([mapping(5), mapping(1)])
     assert mmu.table.mappings == before
 
 
@@ -208,7 +208,7 @@ def test_a_stream_walks_once_for_a_page_that_another_stream_is_walking_for() -> 
 
 def test_a_reach_over_places_that_are_apart_has_a_run_for_each() -> None:
     mmu = mmu_of(page_bytes=16)
-    mmu.map([mapping(0, 5, count=2, page_bytes=16), mapping(2, 9, page_bytes=16)])
+    mmu.table.map([mapping(0, 5, count=2, page_bytes=16), mapping(2, 9, page_bytes=16)])
     assert mmu.reach(VirtualByte(20), 20, Walk(ALONE, 3)) == ([(100, 12), (144, 8)], 3)
 
 
@@ -223,7 +223,7 @@ def test_a_reach_beyond_what_is_mapped_names_the_pe_and_changes_nothing() -> Non
 def test_a_page_with_two_ranges_stays_in_the_tlb_until_both_are_gone() -> None:
     mmu = mmu_of(page_bytes=16)
     ranges = [VirtualRange(VirtualByte(first), 4) for first in (0, 4)]
-    mmu.map([RangeMapping(virtual, PhysicalByte(90)) for virtual in ranges])
+    mmu.table.map([RangeMapping(virtual, PhysicalByte(90)) for virtual in ranges])
     is_hit(mmu, 0)
     mmu.unmap(ranges[:1])
     assert is_hit(mmu, 0)
@@ -235,7 +235,7 @@ def test_segments_around_a_gap_look_up_every_page_once() -> None:
     mmu = mmu_of(page_bytes=16)
     near = RangeMapping(VirtualRange(VirtualByte(0), 6), PhysicalByte(90))
     far = RangeMapping(VirtualRange(VirtualByte(18), 30), PhysicalByte(200))
-    mmu.map([near, far])
+    mmu.table.map([near, far])
     segments = range(4, 4 + 3 * 16, 16)  # 4..5, 20..21, 36..37
     runs = [(94, 2), (GAP, 14), (202, 18)]
     assert mmu.reach_segments(segments, 2, Walk(ALONE, 3)) == (runs, 3)

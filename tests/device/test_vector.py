@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.cost_table import COST_TABLE
-from tilewright.device.vector import VectorUnit, build_vector
-from tilewright.device.vector_lanes import VectorLanes
+from tilewright.device.vector import COST_TABLE, VectorLanes, VectorUnit, build_vector
 from tilewright.errors import RegistryError, ServerError, UnitError
 from tilewright.machine.spec import TcmSpec, VectorSpec
 from tilewright.units import DTYPE_BITS

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.cost_table import COST_TABLE, CostClass
-from tilewright.device.vector_lanes import VectorLanes
+from tilewright.device.vector import COST_TABLE, CostClass, VectorLanes
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import TcmSpec, VectorSpec
 from tilewright.units import DTYPE_BITS

@@ -14,8 +14,7 @@ from tilewright.engine import (
     ServerSpec,
     TaskGraph,
 )
-from tilewright.engine.core import Core
-from tilewright.engine.reference import ReferenceCore
+from tilewright.engine.reference.core import Core
 from tilewright.errors import DeadlockError, EngineError, InternalError, TimeLimitError
 from tilewright.native import native_core
 from tilewright.units import MAX_PS
@@ -266,7 +265,7 @@ def test_an_interrupt_in_the_core_stops_the_engine(engine: Engine, kind: EngineK
 def engine_with_core(kind: EngineKind) -> tuple[Core, Engine]:
     spec = EngineSpec()
     native = kind is EngineKind.NATIVE
-    make = native_core().Core if native else ReferenceCore
+    make = native_core().Core if native else Core
     core = cast("Core", make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt))
     return core, Engine(core, kind, spec)
 

@@ -3,9 +3,12 @@
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tilewright.errors import RecordError
 from tilewright.evaluation import join_trials
+from tilewright.evaluation.quality import pareto_front
 from tilewright.records.attention_compare import QualityRow, TrialRecord
 
 
@@ -53,3 +56,15 @@ def test_losses_beyond_all_numbers_leave_figures_that_are_finite() -> None:
 def test_trials_of_models_with_different_heads_are_not_joined() -> None:
     with pytest.raises(RecordError, match="trials of different numbers of heads"):
         joined(trial(), trial(head_mass=(0.5,)))
+
+
+POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12)
+
+
+@given(POINTS)
+def test_a_point_off_the_front_is_beaten_by_one_on_it(points: list[tuple[int, int]]) -> None:
+    front = pareto_front(points)
+    on_it = [point for point, kept in zip(points, front, strict=True) if kept]
+    for point, kept in zip(points, front, strict=True):
+        beaten = any(o[0] <= point[0] and o[1] >= point[1] and o != point for o in on_it)
+        assert kept is not beaten

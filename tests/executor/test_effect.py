@@ -6,9 +6,9 @@ import pytest
 from tests.language.bed import Bed
 from tilewright import language as tl
 from tilewright.errors import KernelError
-from tilewright.executor.access.layout import layout_of
-from tilewright.executor.access.translate import Piece
+from tilewright.executor.address import Piece
 from tilewright.executor.effect import Capture, Commit, EffectLog
+from tilewright.executor.layout import layout_of
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import int16
 from tilewright.language.front import Node, constant_node, not_captured

@@ -307,7 +307,7 @@ def test_what_the_core_refuses_reads_the_same_on_both_engines(
         x = bed.place(ones())
         launcher: Any = bed.workspace._launcher
         size = bed.workspace.machine.addresses.slice_bytes
-        monkeypatch.setattr(launcher, "_locate", lambda _, size=size: (0, size, size))
+        monkeypatch.setattr(launcher, "locate", lambda _, size=size: (0, size, size))
         with pytest.raises(TilewrightError, match="an access inside memory") as caught:
             bed.launch(copy, x, x)
         error = caught.value

@@ -8,8 +8,11 @@ from tests.fuzz.generator import Random
 from tests.fuzz.mutation import mutated_bytes, mutated_yaml
 from tilewright.collectives.config import parse_config
 from tilewright.errors import TilewrightError
-from tilewright.interop.kernbench.ccl.algorithm import load_algorithm
-from tilewright.interop.kernbench.ccl.config import load_ccl_config, resolve_algorithm_config
+from tilewright.interop.kernbench.ccl.config import (
+    load_algorithm,
+    load_ccl_config,
+    resolve_algorithm_config,
+)
 
 __all__ = ("run_ccl_file",)
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from tests.kernels.argument import Named
 from tests.kernels.case import Array, rng_of
+from tests.language.meaning.values import evaluate
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import dtype_of, float16, float32, int8, int32
-from tilewright.language.meaning import MEANINGS, evaluate
+from tilewright.language.meaning import MEANINGS
 
 __all__ = ("OPS", "OpCase", "run_meaning")
 
@@ -163,7 +164,7 @@ def made(x: Array) -> Array:
     parts = (
         evaluate(MEANINGS["full"].bind((), ((128,), 0, float32))),
         evaluate(MEANINGS["full"].bind((), ((128,), 2.5, float32))),
-        evaluate(MEANINGS["arange"].bind((), (0, 128))),
+        np.arange(128, dtype=np.int32),
     )
     total = x
     for part in parts:

@@ -26,6 +26,7 @@ from tilewright.language.value import METHODS
 
 __all__ = ("PAGE", "held_against_triton", "page_with_tables", "support_tables")
 
+PUBLIC_NAMES: tuple[str, ...] = vars(language)["__all__"]
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "language.md"
 BEGIN, END = "<!-- tables: made by tests -->", "<!-- end of tables -->"
@@ -97,7 +98,7 @@ def held_here() -> set[str]:
 
 def public_functions() -> dict[str, Callable[..., Any]]:
     """Functions of the language by name."""
-    named = {name: getattr(language, name) for name in language.__all__}
+    named = {name: getattr(language, name) for name in PUBLIC_NAMES}
     return {name: value for name, value in named.items() if isinstance(value, FUNCTION_TYPES)}
 
 
@@ -148,12 +149,10 @@ def support_tables() -> str:
     held, functions = held_against_triton(), public_functions()
     here_only = [name for name in functions if _in_triton(name) and name not in held]
     unknown = [name for name in functions if not _in_triton(name)]
-    elementwise = [name for name in unknown if name in language.math.__all__]
+    elementwise = [name for name in unknown if name in vars(language.math)["__all__"]]
     beyond = [name for name in unknown if name not in elementwise]
-    missing = [name for name in triton.language.__all__ if name not in language.__all__]
-    others = [
-        name for name in language.__all__ if name not in functions and name not in _dtype_names()
-    ]
+    missing = [name for name in triton.language.__all__ if name not in PUBLIC_NAMES]
+    others = [name for name in PUBLIC_NAMES if name not in functions and name not in _dtype_names()]
     lines = [
         "## Held against Triton",
         *_triton_table(),

@@ -15,14 +15,14 @@ from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.errors import KernelTypeError, TilewrightError
-from tilewright.executor.access import order
-from tilewright.executor.access.order import Span
+from tilewright.executor import order
 from tilewright.executor.kernel_program import KernelProgram
+from tilewright.executor.order import Span
 from tilewright.language.affine import Affine, Box
 from tilewright.language.dtype import float32, int4, int16, int32, int64
 from tilewright.language.known import known_binary
 from tilewright.language.scalar import Int32, Int64, scalar_result, strong_number
-from tilewright.language.triton_scalar import FUNCTIONS as TRITON
+from tilewright.language.triton.scalar import FUNCTIONS as TRITON
 from tilewright.language.value import Block, Index, Mask, Pointers, Value
 from tilewright.native import native_core
 

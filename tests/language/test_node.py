@@ -8,11 +8,11 @@ import pytest
 
 from tilewright.errors import InternalError, KernelError, KernelTypeError
 from tilewright.language import front as chosen
-from tilewright.language import node_plain
+from tilewright.language import plain
 from tilewright.language.front import not_captured
 from tilewright.language.source import source_line
 
-every_kind = pytest.mark.parametrize("nodes", [node_plain, chosen], ids=["plain", "chosen"])
+every_kind = pytest.mark.parametrize("nodes", [plain, chosen], ids=["plain", "chosen"])
 
 
 def constant(nodes: ModuleType, value: int) -> Any:
@@ -134,14 +134,14 @@ def test_a_long_chain_over_a_load_that_was_served_is_not_remembered(nodes: Modul
 
     one, top, beside = constant(nodes, 1), first, nodes.Node(add, (second, second), None)
     chain = []
-    for _ in range(2 * node_plain.LONG_CHAIN + 2):
+    for _ in range(2 * plain.LONG_CHAIN + 2):
         top = nodes.Node(add, (top, one), None)
         chain.append(top)
     total = nodes.Node(add, (top, beside), None)
-    assert sum(node.run is not None for node in chain) <= node_plain.LONG_CHAIN + 2
+    assert sum(node.run is not None for node in chain) <= plain.LONG_CHAIN + 2
     assert beside.run is not None
     second.settle(np.array(5))
-    assert nodes.evaluate(total) == 2 * node_plain.LONG_CHAIN + 2 + 10
+    assert nodes.evaluate(total) == 2 * plain.LONG_CHAIN + 2 + 10
     assert len(ran) == len(chain) + 2
 
 
@@ -152,7 +152,7 @@ def test_a_value_that_fails_says_so_when_somebody_asks_for_it(nodes: ModuleType)
 
     line = source_line()
     top = broken = nodes.Node(fail, (constant(nodes, 1),), line)
-    for _ in range(node_plain.LONG_CHAIN + 2):
+    for _ in range(plain.LONG_CHAIN + 2):
         top = nodes.Node(abs, (top,), None)
     assert broken.run is not None
     with pytest.raises(KernelError, match="ValueError: no"):

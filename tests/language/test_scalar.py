@@ -11,7 +11,7 @@ from tilewright.errors import KernelError
 from tilewright.language.dtype import DType, dtype_of, float32, int32, int64
 from tilewright.language.promote import computation_dtype
 from tilewright.language.scalar import Float32, Int32, Int64, strong_scalar, typed_scalar
-from tilewright.language.triton_scalar import FUNCTIONS as TRITON
+from tilewright.language.triton.scalar import FUNCTIONS as TRITON
 
 small = st.integers(-1000, 1000)
 

@@ -10,8 +10,8 @@ from dataclasses import astuple, dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope
+from tilewright.engine.dram.spec import BankedSpec, RefreshScope
+from tilewright.engine.statistics import ChannelCounters
 
 
 class Request(NamedTuple):

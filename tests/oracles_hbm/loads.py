@@ -8,16 +8,15 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.oracles_hbm.burst_model import Outcome, Request, Served
-from tilewright.engine.banked import Memory
-from tilewright.engine.banked_core import Completion
-from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_spec import (
+from tilewright.engine.dram.memory import Completion, Memory
+from tilewright.engine.dram.spec import (
     BankedRefreshSpec,
     BankedSpec,
     BankedTimingSpec,
-    MapField,
     RefreshScope,
 )
+from tilewright.engine.statistics import ChannelCounters
+from tilewright.limits import MapField
 
 Answer = TypeVar("Answer")
 

@@ -10,8 +10,8 @@ from tests.programs.probe.machines import overrides, small_machine
 from tilewright.attention.backends.machine import RowPlacement, Uniform
 from tilewright.attention.graph import DType
 from tilewright.attention.planner import PlanSpec, parse_policy
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.table import ALGORITHMS
 from tilewright.device.ipcq import RingKind
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine

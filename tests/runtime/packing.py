@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.language.packing import bytes_of_elements
+from tilewright.executor.layout import bytes_of_elements
 from tilewright.runtime.placement.placement import Placement, Shard
 
 __all__ = ("image_of", "shard_bytes")

@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 from hypothesis import strategies as st
 
+from tilewright.executor.layout import elements_of_bytes
 from tilewright.language.dtype import DTYPES, DType, int4
-from tilewright.language.packing import elements_of_bytes
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory import Allocator, ByteStore, MappingPlan, PageTable, VirtualSpace

@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from tilewright.device.build import Device, build_device
-from tilewright.device.command_path import CommandPath
+from tilewright.device.command import CommandPath
 from tilewright.device.dma import Access, Channel
 from tilewright.engine import TaskGraph
 from tilewright.errors import SpecError
@@ -79,7 +79,7 @@ ELSEWHERE = {
     "pe.gemm": "device.gemm has its own laws",
     "pe.vector": "device.vector has its own laws",
     "pe.tcm": "device.tcm has its own laws",
-    "pe.registers": "device.register_file has its own laws",
+    "pe.registers": "engine.issuer has its own laws",
     "pe.mmu": "device.mmu has its own laws",
 }
 

@@ -4,7 +4,7 @@ from statistics import mean, median
 
 from tilewright.analysis.trace.servers import ServerTable
 from tilewright.analysis.usage import Usage
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.spec import BankedSpec
 from tilewright.records.run_use import ChannelUse, ResourceUse
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.analysis.trace.servers import ServerKind, ServerTable
 from tilewright.device.build import Device
-from tilewright.engine.banked_counters import ChannelCounters
+from tilewright.engine.statistics import ChannelCounters
 from tilewright.records.run_parts import BlockKind
 
 _KINDS: Mapping[ServerKind, BlockKind] = {

@@ -5,21 +5,16 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
+from tilewright.collectives.algorithms import find_algorithm
 from tilewright.collectives.cost import message_ps, way_of
 from tilewright.collectives.critical import Prediction, predict
 from tilewright.collectives.group import Group
 from tilewright.collectives.lane_plan import LanePlan, lane_plans
 from tilewright.collectives.operation import Call
-from tilewright.collectives.option import NOTHING_SAID, RingOptions
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.run import NUM_VARIANTS
-from tilewright.collectives.table import (
-    AUTO_ALGORITHM,
-    Algorithm,
-    checked_plan,
-    find_algorithm,
-)
-from tilewright.collectives.tuning import Tuning, TuningSpec, tune
+from tilewright.collectives.tuning import NOTHING_SAID, RingOptions, Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import Grid, PeCoord
@@ -27,6 +22,21 @@ from tilewright.units import PS_PER_US
 
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
 MARGIN = Fraction(1, 10)  # of predictions that count as equal where links decide
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaneCall:
+    """A call on some lanes of a group, with the bytes of a lane's shard and of an element."""
+
+    call: Call
+    group: Group
+    lanes: Sequence[int]
+    shard_bytes: int
+    element_bytes: int
+
+    def key(self, algorithm: Algorithm) -> tuple[object, ...]:
+        """Return what a plan of the algorithm depends on; the size of the call is not in it."""
+        return algorithm, self.call, self.group.ranks, tuple(self.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,82 +110,46 @@ class Chooser:
     _predictions: dict[tuple[object, ...], Prediction] = field(default_factory=dict)
     _flights: dict[tuple[object, ...], int] = field(default_factory=dict)
 
-    def choose(
-        self,
-        name: str,
-        call: Call,
-        group: Group,
-        lanes: Sequence[int],
-        shard_bytes: int,
-        element_bytes: int,
-        asked: TuningSpec,
-    ) -> Choice:
+    def choose(self, name: str, on: LaneCall, asked: TuningSpec) -> Choice:
         """By name; ``auto`` takes the least prediction, of equal ones the first in the table.
 
         Where links decide, a tenth more is equal, too, and the one is taken whose ranks send to the
         fewest others: predictions do not count how lanes that take turns with several receivers get
         in each other's way.
         """
-        if name != AUTO_ALGORITHM:
-            algorithm = find_algorithm(name, call.operation, self.algorithms)
-            return Choice(algorithm, self._tuned(algorithm, call, group, lanes, shard_bytes, asked))
-        candidates = self._candidates(call)
-        if len(candidates) == 1 or call.num_ranks == 1:
-            algorithm = candidates[0]
-            return Choice(algorithm, self._tuned(algorithm, call, group, lanes, shard_bytes, asked))
-        found = []
-        for each in candidates:
-            tuned = self._tuned(each, call, group, lanes, shard_bytes, asked)
-            size = shard_bytes, element_bytes
-            found.append((self.predict(each, call, group, lanes, size, tuned), each, tuned))
+        if name == AUTO_ALGORITHM:
+            candidates = self._candidates(on.call)[: 1 if on.call.num_ranks == 1 else None]
+        else:
+            candidates = [find_algorithm(name, on.call.operation, self.algorithms)]
+        tuned = [(each, self._tuned(each, on, asked)) for each in candidates]
+        if len(tuned) == 1:
+            return Choice(*tuned[0])
+        found = [(self.predict(each, on, tuning), each, tuning) for each, tuning in tuned]
         found.sort(key=lambda one: one[0].total_ps)
         predictions = tuple(prediction for prediction, _, _ in found)
         rivals = found[: _num_equal(predictions)]
-        _, algorithm, tuned = min(
-            rivals, key=lambda one: checked_plan(one[1], call, 0).plan.most_receivers
+        _, algorithm, tuning = min(
+            rivals, key=lambda one: checked_plan(one[1], on.call, 0).plan.most_receivers
         )
-        return Choice(algorithm, tuned, predictions)
+        return Choice(algorithm, tuning, predictions)
 
-    def predict(
-        self,
-        algorithm: Algorithm,
-        call: Call,
-        group: Group,
-        lanes: Sequence[int],
-        size: tuple[int, int],
-        tuning: Tuning,
-    ) -> Prediction:
-        """Of shards of so many bytes, and elements of so many."""
-        key = (algorithm, call, group.ranks, tuple(lanes), size, tuning)
+    def predict(self, algorithm: Algorithm, on: LaneCall, tuning: Tuning) -> Prediction:
+        """Predict the time of an algorithm that runs with a tuning."""
+        sizes = on.shard_bytes, on.element_bytes
+        key = (*on.key(algorithm), sizes, tuning)
         if key not in self._predictions:
-            shard_bytes, element_bytes = size
-            self._predictions[key] = predict(
-                algorithm.name,
-                self._lane_plans(algorithm, call, group, lanes, tuning.ring),
-                shard_bytes,
-                element_bytes,
-                tuning.ring,
-                chunk_bytes=tuning.chunk_bytes,
-                round_bytes=tuning.round_bytes,
-                lead=tuning.lead,
-            )
+            plans = self._lane_plans(algorithm, on, tuning.ring)
+            self._predictions[key] = predict(algorithm.name, plans, *sizes, tuning)
         return self._predictions[key]
 
-    def _lane_plans(
-        self,
-        algorithm: Algorithm,
-        call: Call,
-        group: Group,
-        lanes: Sequence[int],
-        ring: RingSpec,
-    ) -> list[LanePlan]:
-        key = (algorithm, call, group.ranks, tuple(lanes), ring.slot_bytes, ring.token_bytes)
+    def _lane_plans(self, algorithm: Algorithm, on: LaneCall, ring: RingSpec) -> list[LanePlan]:
+        key = (*on.key(algorithm), ring.slot_bytes, ring.token_bytes)
         if key not in self._lanes:
             plans = {
-                lane: checked_plan(algorithm, call, place % NUM_VARIANTS).plan
-                for place, lane in enumerate(lanes)
+                lane: checked_plan(algorithm, on.call, place % NUM_VARIANTS).plan
+                for place, lane in enumerate(on.lanes)
             }
-            self._lanes[key] = lane_plans(self.machine, group, plans, ring)
+            self._lanes[key] = lane_plans(self.machine, on.group, plans, ring)
         return self._lanes[key]
 
     def _candidates(self, call: Call) -> list[Algorithm]:
@@ -185,36 +159,28 @@ class Chooser:
             return able
         return [each for each in able if each.suits_many] or able[:1]
 
-    def _tuned(
-        self,
-        algorithm: Algorithm,
-        call: Call,
-        group: Group,
-        lanes: Sequence[int],
-        shard_bytes: int,
-        asked: TuningSpec,
-    ) -> Tuning:
-        plan = checked_plan(algorithm, call, 0).plan
+    def _tuned(self, algorithm: Algorithm, on: LaneCall, asked: TuningSpec) -> Tuning:
+        plan = checked_plan(algorithm, on.call, 0).plan
         ring = asked.ring.over(self.rings.get(algorithm.name, self.ring))
-        key = (algorithm, call, group.ranks, tuple(lanes))
+        key = on.key(algorithm)
         if key not in self._flights:
-            self._flights[key] = self._in_flight(group, lanes, plan)
-        flight_bytes = self._flights[key]
+            self._flights[key] = self._in_flight(on, plan)
         return tune(
-            replace(asked, ring=ring), plan, shard_bytes, flight_bytes, self.machine.spec.pe.tcm,
-            is_uneven=call.is_uneven,
+            replace(asked, ring=ring), plan, on.shard_bytes, self._flights[key],
+            self.machine.spec.pe.tcm, is_uneven=on.call.is_uneven,
         )  # fmt: skip
 
-    def _in_flight(self, group: Group, lanes: Sequence[int], plan: Plan) -> int:
+    def _in_flight(self, on: LaneCall, plan: Plan) -> int:
         """Bytes of a lane: bandwidth times delay of the longest way there and back.
 
         Twice that: a slot is also held while it is filled and read. Lanes of SIPs share all links
         between these.
         """
+        lanes, ranks = on.lanes, on.group.ranks
         lane = lanes[0] if lanes else 0
         num_links = min(len(lanes), self.machine.spec.fabric.links) if lanes else 1
-        pairs = {(rank, peer) for rank in range(group.size) for peer in plan.peers(rank)}
-        ways = [(group.ranks[rank][lane], group.ranks[peer][lane]) for rank, peer in pairs]
+        pairs = {(rank, peer) for rank in range(len(ranks)) for peer in plan.peers(rank)}
+        ways = [(ranks[rank][lane], ranks[peer][lane]) for rank, peer in pairs]
         flights = [
             4 * message_ps(self.machine, *pes) / way_of(self.machine, *pes).byte for pes in ways
         ]

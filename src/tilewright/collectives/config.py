@@ -2,16 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from enum import Enum
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, build_table
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.direction import Topology
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.option import NOTHING_SAID, RING_KEYS, RingOptions
-from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm, build_table
-from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
+from tilewright.collectives.tuning import CHOICES, NOTHING_SAID, RING_KEYS, RingOptions
+from tilewright.device.ipcq import RingSpec
 from tilewright.errors import SpecError, TilewrightError
 from tilewright.language.dtype import DType, dtype_of, float16
 from tilewright.machine.file.yaml_text import (
@@ -70,6 +73,10 @@ class _Words:
             raise self.error(key, entry, f"{value!r}", expected, "correct it")
         return value
 
+    def choice(self, key: str, kind: type[Enum]) -> Any:
+        said = self.text(key, tuple(each.value for each in kind))
+        return kind(said) if said else None
+
     def number(self, key: str, least: int = 1) -> int | None:
         entry = self.entries.get(key)
         if entry is None:
@@ -82,11 +89,11 @@ class _Words:
 
     def without_effect(self) -> tuple[str, ...]:
         """Return a line for each key that changes nothing here; its value is checked."""
-        lines = []
-        for key, least in IDLE_KEYS.items():
-            if self.number(key, least) is not None:
-                lines.append(f"{self.entries[key].place}: {self.path}.{key} has no effect here")
-        return tuple(lines)
+        return tuple(
+            f"{self.entries[key].place}: {self.path}.{key} has no effect here"
+            for key, least in IDLE_KEYS.items()
+            if self.number(key, least) is not None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +124,11 @@ class AlgorithmEntry:
         >>> both.name, both.n_elem, both.w
         ('a', 8, 2)
         """
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        others = {
-            key: getattr(base, key) if value is None else value for key, value in said.items()
-        }
-        lines = (*self.without_effect, *base.without_effect)
-        merged = others | {"ring": self.ring.over(base.ring), "without_effect": lines}
-        return AlgorithmEntry(**merged)
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        said = {name: value for name, value in values.items() if value is not None}
+        said["ring"] = self.ring.over(base.ring)
+        said["without_effect"] = (*self.without_effect, *base.without_effect)
+        return replace(base, **said)
 
     @property
     def is_foreign(self) -> bool:
@@ -219,12 +224,14 @@ def _over(base: CollectiveConfig, root: _Words) -> CollectiveConfig:
 
 def _entry(name: str, words: _Words) -> AlgorithmEntry:
     """Read one section; what it does not say is None."""
-    topology = words.text("topology", tuple(each.value for each in Topology))
+    topology = words.choice("topology", Topology)
+    ring = {key: words.choice(key, kind) for key, kind in CHOICES.items()}
+    ring |= {key: words.number(key) for key in RING_KEYS if key not in CHOICES}
     return AlgorithmEntry(
         name,
-        _ring(words),
+        RingOptions(**ring),
         words.text("module"),
-        Topology(topology) if topology else None,
+        topology,
         words.number("n_elem"),
         _dtype(words),
         words.number("world_size"),
@@ -242,18 +249,6 @@ def _dtype(words: _Words) -> DType | None:
     except TilewrightError as error:
         entry = words.entries["dtype"]
         raise words.error("dtype", entry, f"{said!r}", error.expected, error.fix) from error
-
-
-def _ring(words: _Words) -> RingOptions:
-    kind = words.text("buffer_kind", tuple(each.value for each in RingKind))
-    pressure = words.text("backpressure", tuple(each.value for each in Backpressure))
-    return RingOptions(
-        RingKind(kind) if kind else None,
-        Backpressure(pressure) if pressure else None,
-        words.number("n_slots"),
-        words.number("slot_size"),
-        words.number("ipcq_credit_size_bytes"),
-    )
 
 
 def _algorithm(name: str, words: _Words) -> Algorithm:

@@ -10,9 +10,9 @@ the HBM, where a block comes from at the beginning and goes to at the end.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tilewright.device.hbm import first_access_ps
 from tilewright.device.ipcq import RingSpec
 from tilewright.device.least_time import way_ps
+from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind

@@ -14,6 +14,7 @@ from tilewright.collectives.cost import PeCost
 from tilewright.collectives.lane_plan import LanePlan, PlacedStep
 from tilewright.collectives.plan import Move
 from tilewright.collectives.schedule import lag_of
+from tilewright.collectives.tuning import Tuning
 from tilewright.device.ipcq import RingSpec
 
 
@@ -44,11 +45,7 @@ def predict(
     lanes: Sequence[LanePlan],
     shard_bytes: int,
     element_bytes: int,
-    ring: RingSpec,
-    *,
-    chunk_bytes: int,
-    round_bytes: int,
-    lead: int,
+    tuning: Tuning,
 ) -> Prediction:
     """Of shards that are cut into rounds, and blocks into chunks of at most so many bytes.
 
@@ -57,13 +54,13 @@ def predict(
     """
     if not lanes or not lanes[0].plan.num_turns or not shard_bytes:
         return Prediction(algorithm, 0, 0, 0)
-    num_rounds = -(-shard_bytes // round_bytes)
+    num_rounds = -(-shard_bytes // tuning.round_bytes)
     part_bytes = -(-shard_bytes // num_rounds)
     block_bytes = -(-part_bytes // lanes[0].plan.num_blocks)
-    num_chunks = -(-block_bytes // max(1, min(chunk_bytes, block_bytes)))
-    size = _Size(-(-block_bytes // num_chunks), element_bytes, ring)
+    num_chunks = -(-block_bytes // max(1, min(tuning.chunk_bytes, block_bytes)))
+    size = _Size(-(-block_bytes // num_chunks), element_bytes, tuning.ring)
     _, alpha_ps, beta_ps, gamma_ps = max(
-        _Walk(lane, size, lead).end() for lane in lanes[:MOST_WALKS]
+        _Walk(lane, size, tuning.lead).end() for lane in lanes[:MOST_WALKS]
     )
     behind_ps = int(lanes[0].busiest * part_bytes) * (num_chunks - 1) // num_chunks
     return Prediction(

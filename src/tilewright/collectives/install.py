@@ -3,17 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
 from tilewright.collectives.choose import placed_call
 from tilewright.collectives.config import AlgorithmEntry, CollectiveConfig
 from tilewright.collectives.direction import Topology, plan_directions
-from tilewright.collectives.group import Group
+from tilewright.collectives.group import (
+    Group,
+    RankMap,
+    num_mapped_ranks,
+    places_of_ranks,
+    ranks_of_pes,
+)
 from tilewright.collectives.operation import Call
-from tilewright.collectives.option import NOTHING_SAID, RingOptions
 from tilewright.collectives.plan import Move
-from tilewright.collectives.rank_map import RankMap, num_mapped_ranks, places_of_ranks, ranks_of_pes
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook, Wiring
 from tilewright.collectives.run import NUM_VARIANTS
-from tilewright.collectives.table import AUTO_ALGORITHM, Algorithm, checked_plan
+from tilewright.collectives.tuning import NOTHING_SAID, RingOptions
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright import language as tl
+from tilewright.collectives.operation import Reduction, accumulation_dtype
 from tilewright.collectives.plan import Move
-from tilewright.collectives.reduction import Reduction, accumulation_dtype
 from tilewright.collectives.schedule import Chunk, Job, Message
 
 REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(

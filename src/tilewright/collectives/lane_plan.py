@@ -1,6 +1,6 @@
 """Plans on the PEs of lanes: the ways of their messages, and what these take where lanes meet."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,14 +8,133 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from tilewright.collectives.cost import PeCost, Way, message_ps
+from tilewright.collectives.cost import PeCost, Way, message_ps, way_of
 from tilewright.collectives.group import Group
-from tilewright.collectives.link_load import LinkLoads, Pair, Share
 from tilewright.collectives.plan import Move, Plan
 from tilewright.collectives.schedule import waves_of
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
+from tilewright.machine.node import LinkKind
 from tilewright.units import PS_PER_US
+
+Pair = tuple[int, int, int]
+"""A turn, a rank and its peer."""
+
+
+class Share(NamedTuple):
+    """What a message takes for a byte, and by which link it leaves: those of a rank that leave by
+    one link follow each other.
+    """
+
+    byte: Fraction
+    exit: int
+
+
+class _Load(NamedTuple):
+    """What links of a kind and rate carry: blocks one way, credits of blocks the other."""
+
+    kind: LinkKind
+    bytes_per_us: int
+    num_blocks: int
+    num_credits: int
+
+
+class LinkLoads:
+    """Who sends how many blocks over which link in which turn.
+
+    Each lane that is added stands for ``share`` lanes on the links between SIPs, which all use.
+    """
+
+    def __init__(self, machine: Machine, group: Group, share: Fraction, ring: RingSpec) -> None:
+        self._machine = machine
+        self._group = group
+        self._share = share
+        # each fragment is answered by a credit of at least a flit
+        credit_bytes = -(-ring.token_bytes // machine.spec.flit_bytes) * machine.spec.flit_bytes
+        self._credit = Fraction(credit_bytes, ring.slot_bytes)
+        self._ways: dict[tuple[int, int, int], Way] = {}  # by lane, sender and receiver
+        self._blocks: dict[int, Counter[int]] = defaultdict(Counter)  # by turn, then link
+        self._credits: dict[int, Counter[int]] = defaultdict(Counter)
+        self._times: dict[_Load, Fraction] = {}
+        self._num_blocks = 1
+
+    def add(self, lane: int, plan: Plan) -> None:
+        self._num_blocks = plan.num_blocks
+        for (turn, rank, peer), num_blocks in _sent_blocks(plan).items():
+            blocks, credits = self._blocks[turn], self._credits[turn]
+            for link in self._way(lane, rank, peer).links:
+                blocks[link] += num_blocks
+            for link in self._way(lane, peer, rank).links:
+                credits[link] += num_blocks
+
+    def ways(self, lane: int, plan: Plan) -> dict[tuple[int, int], Way]:
+        return {(rank, peer): self._way(lane, rank, peer) for _, rank, peer in _sent_blocks(plan)}
+
+    def shares(self, lane: int, plan: Plan) -> dict[Pair, Share]:
+        """What a byte takes, if a rank sends its own blocks of a turn one after the other."""
+        own: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)  # by turn and rank
+        sent = _sent_blocks(plan)
+        for (turn, rank, peer), num_blocks in sent.items():
+            for link in self._way(lane, rank, peer).links:
+                own[turn, rank][link] += num_blocks
+        shares: dict[Pair, Share] = {}
+        for turn, rank, peer in sent:
+            mine, blocks, credits = own[turn, rank], self._blocks[turn], self._credits[turn]
+            times = {
+                link: self._time(self._load(link, blocks[link], credits[link])) / mine[link]
+                for link in self._way(lane, rank, peer).links
+            }
+            shares[turn, rank, peer] = Share(max(times.values()), self._exit(times))
+        return shares
+
+    def _exit(self, times: Mapping[int, Fraction]) -> int:
+        """The slowest link of a way on the sender's side, up to the one between SIPs; the first of
+        equal ones.
+        """
+        own: list[int] = []
+        for link in times:
+            own.append(link)
+            if self._machine.links[link].kind is LinkKind.FABRIC:
+                break
+        return max(own, key=lambda link: times[link])
+
+    def busiest(self) -> Fraction:
+        blocks, credits = Counter[int](), Counter[int]()
+        for turn, links in self._blocks.items():
+            for link, num_blocks in links.items():
+                blocks[link] += num_blocks
+                credits[link] += self._credits[turn][link]
+        loads = {self._load(link, count, credits[link]) for link, count in blocks.items()}
+        return max(map(self._time, loads), default=Fraction(0)) / self._num_blocks
+
+    def _load(self, link: int, num_blocks: int, num_credits: int) -> _Load:
+        wire = self._machine.links[link]
+        return _Load(wire.kind, wire.bytes_per_us, num_blocks, num_credits)
+
+    def _time(self, load: _Load) -> Fraction:
+        """Of a byte of every block, and of the credits; lanes that are not counted share it."""
+        if load not in self._times:
+            factor = self._share if load.kind is LinkKind.FABRIC else Fraction(1)
+            blocks = load.num_blocks + self._credit * load.num_credits
+            self._times[load] = factor * blocks * Fraction(PS_PER_US, load.bytes_per_us)
+        return self._times[load]
+
+    def _way(self, lane: int, rank: int, peer: int) -> Way:
+        key = lane, rank, peer
+        if key not in self._ways:
+            ranks = self._group.ranks
+            self._ways[key] = way_of(self._machine, ranks[rank][lane], ranks[peer][lane])
+        return self._ways[key]
+
+
+def _sent_blocks(plan: Plan) -> Counter[Pair]:
+    return Counter(
+        (step.turn, rank, step.peer)
+        for rank, steps in enumerate(plan.steps)
+        for step in steps
+        if step.move is Move.SEND
+    )
+
 
 MOST_LOADS = 64  # lanes whose messages are counted link by link
 

@@ -1,15 +1,18 @@
-"""The operations that plans carry out: what ranks hold before, and what they must hold after.
+"""Collective operations: what ranks hold before and after, how their values are reduced.
 
 The buffer of an operation is cut into blocks, a multiple of the number of ranks. Where ranks have
 parts of it, the parts are equal and in the order of ranks. The buffer of an all-to-all has a part
 for each pair: part ``sender * ranks + receiver``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum, auto
+from itertools import product
 
 from tilewright.collectives.plan import Contribution, Goal
+from tilewright.errors import CollectiveError
+from tilewright.language.dtype import DType, float32
 
 
 class Operation(Enum):
@@ -27,13 +30,34 @@ class Operation(Enum):
     @property
     def combines(self) -> bool:
         """Whether values of several ranks are reduced."""
-        return self in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.REDUCE)
+        return _ENDS[self][0] is _End.ALL
 
     @property
     def has_root(self) -> bool:
         """Whether one rank has a part of its own in it."""
-        rooted = (Operation.BROADCAST, Operation.REDUCE, Operation.GATHER, Operation.SCATTER)
-        return self in rooted
+        return _End.ROOT in _ENDS[self]
+
+
+class _End(Enum):
+    """The ranks that have a block before an operation, or after it."""
+
+    ALL = auto()
+    ROOT = auto()
+    OWNER = auto()  # the rank whose part has the block
+    SENDER = auto()  # the first rank of the pair whose part has the block
+    RECEIVER = auto()  # the second one
+
+
+_ENDS = {
+    Operation.ALL_REDUCE: (_End.ALL, _End.ALL),
+    Operation.REDUCE_SCATTER: (_End.ALL, _End.OWNER),
+    Operation.REDUCE: (_End.ALL, _End.ROOT),
+    Operation.ALL_GATHER: (_End.OWNER, _End.ALL),
+    Operation.GATHER: (_End.OWNER, _End.ROOT),
+    Operation.BROADCAST: (_End.ROOT, _End.ALL),
+    Operation.SCATTER: (_End.ROOT, _End.OWNER),
+    Operation.ALL_TO_ALL: (_End.SENDER, _End.RECEIVER),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,82 +90,93 @@ Held = dict[tuple[int, int], Contribution]
 
 
 def start_of(call: Call, num_blocks: int) -> Held:
-    """By rank and block: whose values it holds before."""
-    match call.operation:
-        case Operation.ALL_REDUCE | Operation.REDUCE_SCATTER | Operation.REDUCE:
-            return _everywhere(call, num_blocks)
-        case Operation.ALL_GATHER | Operation.GATHER:
-            return {
-                (rank, block): frozenset((rank,))
-                for rank in range(call.num_ranks)
-                for block in _part(rank, call.num_ranks, num_blocks)
-            }
-        case Operation.BROADCAST | Operation.SCATTER:
-            return {(call.root, block): frozenset((call.root,)) for block in range(num_blocks)}
-        case Operation.ALL_TO_ALL:
-            return dict(_pairs(call, num_blocks, of_sender=True))
+    """Return by rank and block whose values it holds before: its own."""
+    before, _ = _ENDS[call.operation]
+    return {place: frozenset(place[:1]) for place in _places(before, call, num_blocks)}
 
 
 def goal_of(call: Call, num_blocks: int) -> Goal:
-    """By rank and block: whose values it must hold after."""
+    """Return by rank and block whose values it must hold after."""
+    before, after = _ENDS[call.operation]
+    places = _places(after, call, num_blocks)
+    if call.operation.combines:
+        return dict.fromkeys(places, frozenset(range(call.num_ranks)))
+    sent = {block: frozenset((rank,)) for rank, block in _places(before, call, num_blocks)}
+    return {(rank, block): sent[block] for rank, block in places if block in sent}
+
+
+def _places(end: _End, call: Call, num_blocks: int) -> list[tuple[int, int]]:
+    """Return the ranks and the blocks that they have at one end of a call."""
     ranks = range(call.num_ranks)
-    everybody = frozenset(ranks)
-    blocks = range(num_blocks)
-    match call.operation:
-        case Operation.ALL_REDUCE:
-            return {(rank, block): everybody for rank in ranks for block in blocks}
-        case Operation.REDUCE_SCATTER:
-            return {
-                (rank, block): everybody
-                for rank in ranks
-                for block in _part(rank, call.num_ranks, num_blocks)
-            }
-        case Operation.REDUCE:
-            return {(call.root, block): everybody for block in blocks}
-        case Operation.ALL_GATHER:
-            return {
-                (rank, block): frozenset((owner,))
-                for rank in ranks
-                for owner in ranks
-                for block in _part(owner, call.num_ranks, num_blocks)
-            }
-        case Operation.GATHER:
-            return {
-                (call.root, block): frozenset((owner,))
-                for owner in ranks
-                for block in _part(owner, call.num_ranks, num_blocks)
-            }
-        case Operation.BROADCAST:
-            return {(rank, block): frozenset((call.root,)) for rank in ranks for block in blocks}
-        case Operation.SCATTER:
-            return {
-                (rank, block): frozenset((call.root,))
-                for rank in ranks
-                for block in _part(rank, call.num_ranks, num_blocks)
-            }
-        case Operation.ALL_TO_ALL:
-            return dict(_pairs(call, num_blocks, of_sender=False))
-
-
-def _everywhere(call: Call, num_blocks: int) -> Held:
-    return {
-        (rank, block): frozenset((rank,))
-        for rank in range(call.num_ranks)
-        for block in range(num_blocks)
+    if end is _End.ALL:
+        return list(product(ranks, range(num_blocks)))
+    owners: Mapping[_End, Sequence[int]] = {
+        _End.ROOT: [call.root],
+        _End.OWNER: ranks,
+        _End.SENDER: [sender for sender in ranks for _ in ranks],
+        _End.RECEIVER: [*ranks] * call.num_ranks,
     }
+    size = num_blocks // len(owners[end])
+    return [
+        (rank, block)
+        for part, rank in enumerate(owners[end])
+        for block in range(part * size, (part + 1) * size)
+    ]
 
 
-def _part(number: int, num_parts: int, num_blocks: int) -> range:
-    """The blocks of one of the parts of a buffer."""
-    size = num_blocks // num_parts
-    return range(number * size, (number + 1) * size)
+class Reduction(StrEnum):
+    """By the names of torch.distributed.ReduceOp."""
+
+    SUM = "sum"
+    AVG = "avg"
+    PRODUCT = "prod"
+    MIN = "min"
+    MAX = "max"
+    BAND = "band"
+    BOR = "bor"
+    BXOR = "bxor"
 
 
-def _pairs(
-    call: Call, num_blocks: int, *, of_sender: bool
-) -> Iterator[tuple[tuple[int, int], Contribution]]:
-    ranks = call.num_ranks
-    for sender in range(ranks):
-        for receiver in range(ranks):
-            for block in _part(sender * ranks + receiver, ranks * ranks, num_blocks):
-                yield (sender if of_sender else receiver, block), frozenset((sender,))
+ROUNDING = frozenset((Reduction.SUM, Reduction.AVG, Reduction.PRODUCT))
+BITWISE = frozenset((Reduction.BAND, Reduction.BOR, Reduction.BXOR))
+OF_BOOLS = {
+    Reduction.SUM: Reduction.BOR,
+    Reduction.MAX: Reduction.BOR,
+    Reduction.PRODUCT: Reduction.BAND,
+    Reduction.MIN: Reduction.BAND,
+}
+
+
+def check_reduction(operation: Operation, reduction: Reduction, dtype: DType) -> Reduction:
+    """What is computed; what has no meaning for a dtype is refused, as torch does.
+
+    The sum of bools is whether any is true, their product whether all are.
+    """
+    if not operation.combines:
+        return reduction
+    if dtype.is_bool():
+        reduction = OF_BOOLS.get(reduction, reduction)
+    is_fraction = reduction is Reduction.AVG and not dtype.is_floating()
+    is_of_bits = reduction in BITWISE and dtype.is_floating()
+    if is_fraction or is_of_bits:
+        found = f"{reduction.value} of {dtype}"
+        expected = "a dtype of floats" if is_fraction else "a dtype of integers"
+        fix = "reduce by sum and divide" if is_fraction else "convert the tensor first"
+        raise CollectiveError(operation.value, found, expected, fix)
+    return reduction
+
+
+def accumulation_dtype(reduction: Reduction, dtype: DType) -> DType:
+    """Of what some ranks have brought so far: a narrow float is rounded once, at the end.
+
+    >>> from tilewright.language.dtype import float16
+    >>> accumulation_dtype(Reduction.SUM, float16), accumulation_dtype(Reduction.MAX, float16)
+    (tl.float32, tl.float16)
+    """
+    is_narrow = dtype.is_floating() and dtype.bits < float32.bits
+    return float32 if is_narrow and reduction in ROUNDING else dtype
+
+
+def message_dtype(operation: Operation, reduction: Reduction, dtype: DType) -> DType:
+    """Of the widest elements that are sent."""
+    return accumulation_dtype(reduction, dtype) if operation.combines else dtype

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from tilewright.collectives.algorithm import Algorithm, CheckedPlan, checked_plan
 from tilewright.collectives.buffers import Buffers, Piece, Pieces
 from tilewright.collectives.group import Group
 from tilewright.collectives.kernel import collective
-from tilewright.collectives.operation import Call
-from tilewright.collectives.reduction import Reduction, message_dtype
+from tilewright.collectives.operation import Call, Reduction, message_dtype
 from tilewright.collectives.rings import Edge, RingBook
 from tilewright.collectives.schedule import Job, Schedule, build_schedule
 from tilewright.collectives.staging import LaneShare, shares_of
-from tilewright.collectives.table import Algorithm, CheckedPlan, checked_plan
 from tilewright.collectives.tuning import Tuning
 from tilewright.errors import InternalError
-from tilewright.language.argument import ArrayArgument
+from tilewright.language.kernel import ArrayArgument
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.bind import LaunchOptions, LaunchOwner, PerPe

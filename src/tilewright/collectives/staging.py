@@ -1,18 +1,17 @@
 """Tensors that ranks hold alike: their own, or copies that are placed as the first rank's are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
 
 from tilewright.collectives.buffers import Buffers, Piece, Pieces
-from tilewright.collectives.group import Group
+from tilewright.collectives.group import Group, targets_of
 from tilewright.collectives.operation import Call
 from tilewright.errors import CollectiveError
-from tilewright.machine.coords import PeCoord
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.placement.divide import Box
-from tilewright.runtime.placement.placement import Targets
 from tilewright.runtime.placement.policy import DPPolicy, LayoutWord, Split
 from tilewright.runtime.tensor.tensor import Tensor
 
@@ -214,10 +213,31 @@ def _nothing(tensor: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]
     return np.zeros(tensor.shape, tensor.dtype.storage)
 
 
-def targets_of(pes: tuple[PeCoord, ...]) -> Targets:
-    """The PEs of a rank: a SIP's, or one."""
-    return Targets(
-        tuple(sorted({pe.sip for pe in pes})),
-        tuple(sorted({pe.cube for pe in pes})),
-        tuple(sorted({pe.pe for pe in pes})),
-    )
+def owner_lanes(layout: Layout | None, num_lanes: int) -> frozenset[int]:
+    """The lanes that exchange: of copies the first, unless some elements have more than others."""
+    lanes = _lanes_of_boxes(layout)
+    if not _is_copied(lanes):
+        return frozenset(range(num_lanes))
+    return frozenset(of_box[0] for of_box in lanes)
+
+
+def copy_group(group: Group, rank: int, layout: Layout | None) -> Group | None:
+    """The copies of a rank as ranks, the first of them those that exchange; None without copies."""
+    lanes = _lanes_of_boxes(layout)
+    if not _is_copied(lanes):
+        return None
+    pes = group.ranks[rank]
+    places = tuple(tuple(pes[lane] for lane in copies) for copies in zip(*lanes, strict=True))
+    name = f"the copies of rank {group.world_ranks[rank]} in {group.name}"
+    return Group(name, places, tuple(range(len(places))))
+
+
+def _lanes_of_boxes(layout: Layout | None) -> list[list[int]]:
+    lanes: dict[Box, list[int]] = {}
+    for lane, box in () if layout is None else layout.boxes:
+        lanes.setdefault(box, []).append(lane)
+    return list(lanes.values())
+
+
+def _is_copied(lanes: Sequence[Sequence[int]]) -> bool:
+    return len({len(of_box) for of_box in lanes}) == 1 and len(lanes[0]) > 1

@@ -1,8 +1,17 @@
-"""Calls that are under way: each is a program of the hub of its own, behind the one before it."""
+"""Programs of the hub that act for ranks: workers, and calls that are under way.
+
+The code of a worker takes no simulated time. A worker that waits is suspended; nobody but the
+caller of `run` drives the clock. The first error of a worker ends all of them.
+"""
 
 from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
-from tilewright.errors import CollectiveError
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from tilewright.engine.hub_program import Program
+from tilewright.errors import CollectiveError, DeadlockError
 from tilewright.runtime.driver import Driver
 
 
@@ -88,3 +97,116 @@ class JointWork:
 
     def is_success(self) -> bool:
         return self.is_completed()
+
+
+MIN_DIFFERENT = 2  # calls that ranks are in when they have lost each other
+
+
+class RankCall(Protocol):
+    """A call of a rank that may be under way, as the report of ranks that wait names it."""
+
+    @property
+    def what(self) -> str:
+        """The call in words."""
+
+    def is_completed(self) -> bool:
+        """Return whether nobody waits for it any more."""
+
+
+class Workers:
+    """Who runs now, and which rank that is."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._ranks: WeakKeyDictionary[greenlet, int] = WeakKeyDictionary()
+        self._programs: list[Program] = []  # of the run that is under way
+        self._calls: dict[int, list[RankCall]] = {}  # by rank, those that may be under way
+        self.num_runs = 0
+
+    @property
+    def rank(self) -> int | None:
+        """Of the calling worker; None outside of workers."""
+        return self._ranks.get(getcurrent())
+
+    @property
+    def num_workers(self) -> int:
+        """Of the run that is under way; 0: none."""
+        return len(self._programs)
+
+    def note_call(self, call: RankCall) -> None:
+        """Record a call of the calling rank; the report of ranks that wait for ever names it."""
+        if self.rank is not None:
+            others = [each for each in self._calls.get(self.rank, ()) if not each.is_completed()]
+            self._calls[self.rank] = [*others, call]
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any],
+        num_workers: int,
+        ended_by: type[BaseException] = GreenletExit,
+    ) -> tuple[Any, ...]:
+        """Call ``function(rank, *args)`` in a worker for each rank; return what they returned.
+
+        When a worker fails, ``ended_by`` is raised in the waits of all others.
+        """
+        self._check(num_workers)
+        hub, engine = self._driver.hub, self._driver.device.engine
+        self.num_runs += 1
+        ended = engine.add_signal(f"workers of run {self.num_runs} that have ended")
+
+        def work(rank: int) -> Any:
+            self._ranks[getcurrent()] = rank
+            try:
+                result = function(rank, *args)
+            except Exception as error:
+                error.add_note(f"in rank {rank} of {num_workers}")
+                raise
+            engine.raise_signal(ended)
+            return result
+
+        workers = [hub.spawn(work, rank, name=f"rank {rank}") for rank in range(num_workers)]
+        for worker in workers:
+            worker.ended_by = ended_by
+        all_ended = hub.spawn(hub.wait_signal, ended, num_workers, name="the end of all ranks")
+        self._programs = workers
+        try:
+            self._driver.drive(until=all_ended)
+        except DeadlockError as error:
+            self._explain(error)
+            raise
+        finally:
+            self._programs, self._calls = [], {}
+        engine.remove_signal(ended)
+        return tuple(worker.result for worker in workers)
+
+    def _check(self, num_workers: int) -> None:
+        if self._driver.hub.is_inside:
+            found = f"a start of {num_workers} workers by rank {self.rank}"
+            fix = "start all of them from the main program"
+            raise CollectiveError("spawn", found, "one set of workers", fix)
+        if type(num_workers) is not int or num_workers < 1:
+            raise CollectiveError("spawn", f"nprocs={num_workers!r}", "at least 1", "correct it")
+
+    def _explain(self, error: DeadlockError) -> None:
+        """Raise a CollectiveError that names the calls of ranks which others never make.
+
+        Return if no rank waits in a call: the deadlock's own report names the kernels then.
+        """
+        ended = [rank for rank, program in enumerate(self._programs) if program.is_done]
+        waiting = {
+            rank: self._open_calls(rank) for rank in range(len(self._programs)) if rank not in ended
+        }
+        calls = {text for texts in waiting.values() for text in texts}
+        if not calls or (not ended and len(calls) < MIN_DIFFERENT):
+            return
+        told = [
+            f"rank {rank} waits in {', '.join(texts) or 'a launch or transfer of its own'}"
+            for rank, texts in waiting.items()
+        ]
+        told += [f"rank {rank} has ended" for rank in ended]
+        fix = "let all ranks of a group make the same calls in the same order"
+        raise CollectiveError("spawn", "; ".join(told), "ranks that meet", fix) from error
+
+    def _open_calls(self, rank: int) -> list[str]:
+        return [work.what for work in self._calls.get(rank, ()) if not work.is_completed()]

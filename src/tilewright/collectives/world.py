@@ -4,21 +4,30 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.buffers import Buffers
-from tilewright.collectives.choose import Choice, Chooser, placed_call
+from tilewright.collectives.choose import Choice, Chooser, LaneCall, placed_call
 from tilewright.collectives.config import AlgorithmEntry
-from tilewright.collectives.copies import copy_group, owner_lanes
-from tilewright.collectives.group import Group, RankPlaces, Signature
-from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.option import NO_OPTIONS, NOTHING_SAID, CallOptions, RingOptions
-from tilewright.collectives.reduction import Reduction, check_reduction, message_dtype
+from tilewright.collectives.group import Group, RankPlaces, Signature, targets_of
+from tilewright.collectives.operation import (
+    Call,
+    Operation,
+    Reduction,
+    check_reduction,
+    message_dtype,
+)
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import start_collective
-from tilewright.collectives.staging import Layout, layout_of, stage, targets_of
-from tilewright.collectives.table import ALGORITHMS, AUTO_ALGORITHM, Algorithm
-from tilewright.collectives.tuning import TuningSpec
-from tilewright.collectives.work import Work
-from tilewright.collectives.worker import Workers
+from tilewright.collectives.staging import Layout, copy_group, layout_of, owner_lanes, stage
+from tilewright.collectives.tuning import (
+    NO_OPTIONS,
+    NOTHING_SAID,
+    CallOptions,
+    RingOptions,
+    TuningSpec,
+)
+from tilewright.collectives.work import Work, Workers
 from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType, int32
 from tilewright.runtime.deployment import Deployments
@@ -267,11 +276,10 @@ class World:
         if not call.is_uneven:
             num_elements = max(buffers.part_sizes.values()) * buffers.num_parts
         shard_bytes = -(-num_elements * dtype.bits // (8 * max(1, len(lanes))))
-        element_bytes = -(-dtype.bits // 8)
         name = algorithm or self._default(call)
         self._check_callable(call, name)
-        asked = TuningSpec(ring)
-        choice = self.chooser.choose(name, call, group, lanes, shard_bytes, element_bytes, asked)
+        on = LaneCall(call, group, lanes, shard_bytes, -(-dtype.bits // 8))
+        choice = self.chooser.choose(name, on, TuningSpec(ring))
         return Agreement(layout, choice, tells_copies=shard_bytes > choice.tuning.chunk_bytes)
 
     def _check_callable(self, call: Call, name: str) -> None:

@@ -5,16 +5,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from tilewright.device.dma import Access, Channel, Gates
-from tilewright.device.hbm import add_slice
 from tilewright.device.link import Around, link_server
-from tilewright.device.sram import add_sram
-from tilewright.device.tcm import Tcm
-from tilewright.engine import AUTO, Auto, Engine, EngineKind, EngineSpec, build_engine
+from tilewright.device.memory import add_slice, add_sram
+from tilewright.engine import AUTO, Auto, Engine, EngineKind, EngineSpec, ServerSpec, build_engine
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind, place_name
 from tilewright.machine.route import Route, Traffic
+from tilewright.machine.spec import TcmSpec
 from tilewright.memory.place import MemoryKind
 
 
@@ -23,7 +22,22 @@ class TcmServers(NamedTuple):
 
     read: int
     write: int
-    turn: int
+    turn: int  # the way of a request of the PE's own DMA, or of the answer to it
+
+
+def tcm_servers(name: str, spec: TcmSpec) -> tuple[ServerSpec, ServerSpec, ServerSpec]:
+    """Return the read port, the write port, and the server beside them, as ``TcmServers`` has them.
+
+    An access holds its port for ``ceil(bytes / rate of the port)``, rounded up to a picosecond once
+    per access. Reads wait for reads and writes for writes, never for each other. Commands of the PE
+    hold the ports; packets of a DMA cross them, each as a whole, since the links in front of them
+    are slower.
+    """
+    return (
+        ServerSpec(f"{name}.read", spec.read_bytes_per_us, reassemble=True),
+        ServerSpec(f"{name}.write", spec.write_bytes_per_us, reassemble=True),
+        ServerSpec(f"{name}.turn", spec.read_bytes_per_us),
+    )
 
 
 MESSAGES = -1  # in the place of a spread: round trips whose way there is for communication
@@ -93,9 +107,8 @@ class Device:
     def tcm_servers(self, pe: PeCoord) -> TcmServers:
         """The ports of a PE's TCM, made at first use."""
         if pe not in self._tcms:
-            tcm = Tcm(f"{place_name(pe)}.tcm", self.machine.spec.pe.tcm)
-            servers = (*tcm.ports(), tcm.turn())
-            self._tcms[pe] = TcmServers(*(self.engine.add_server(server) for server in servers))
+            servers = tcm_servers(f"{place_name(pe)}.tcm", self.machine.spec.pe.tcm)
+            self._tcms[pe] = TcmServers(*map(self.engine.add_server, servers))
         return self._tcms[pe]
 
     def _tcm_trip(self, requester: int, target: PeCoord, channel: Channel, spread: int) -> int:

@@ -1,49 +1,178 @@
-"""Command processors: IO CPU, M_CPU, PE CPU and PE scheduler differ in their time alone."""
+"""How commands reach PEs and their completions come back, over links and processors.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+    host -> IO CPU -> M_CPU of each cube -> PE CPU
+    host <- IO CPU <- M_CPU of each cube <- PE CPU
 
-from tilewright.device.size import check_size
-from tilewright.engine import ServerSpec
-from tilewright.errors import UnitError
-from tilewright.machine.spec import CommandProcessorSpec
+A processor takes its command time for each command that it hands on and for each completion that
+it sends, one after the other in order of arrival: n commands that wait at t are done at
+t + n command_ps. A cube completes when all its PEs have, a SIP when all its cubes have.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.device.build import Device
+from tilewright.device.pe import Pe, build_pe
+from tilewright.engine import ServerSpec, TaskGraph
+from tilewright.engine.core import NO_EFFECT
+from tilewright.machine.build import Machine
+from tilewright.machine.coords import PeCoord, SipCoord
+from tilewright.machine.node import NodeKind
+from tilewright.machine.route import Traffic
+from tilewright.machine.spec import HostSpec
 
 
 @dataclass(frozen=True, slots=True)
-class CommandProcessor:
-    """Takes commands one after the other in order of arrival, ``command_ps`` for each:
+class Delivery:
+    """A command under way: the tasks of its graph by which PEs have it, and how they answer."""
 
-        done = max(arrival, done of the one before) + command_ps
+    graph: TaskGraph
+    arrivals: Mapping[PeCoord, int]  # tasks of the graph
+    answers: Mapping[PeCoord, int]  # signals that the answers of a PE's cube raise, until `end`
+    end: int  # the task of the graph at whose end the host knows that all have answered
 
-    so n commands that wait at t are done at t + n command_ps. Handing a command on to n others is
-    n commands: the i-th of them leaves i command_ps after the first one could start.
 
-    >>> cpu = CommandProcessor("sip0.cube0.m_cpu", CommandProcessorSpec(command_ps=5_000))
-    >>> cpu.fan_out_ps(1_000, 3)
-    (6000, 11000, 16000)
-    """
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """One that is being put into tasks."""
 
-    name: str  # a path, "sip0.io0.io_cpu"
-    spec: CommandProcessorSpec
+    graph: TaskGraph
+    num_entries: Mapping[PeCoord, int]
+    is_shared: bool
+    spec: HostSpec
+    effects: Mapping[PeCoord, int] | None
+    raises: int | None
 
-    def done_ps(self, arrivals_ps: Sequence[int]) -> tuple[int, ...]:
-        """When each command of an idle processor is done; arrivals are in order of time."""
-        done: list[int] = []
-        free_ps = last_ps = 0
-        for arrival_ps in arrivals_ps:
-            if arrival_ps < last_ps:
-                found = f"an arrival at {arrival_ps} ps after one at {last_ps} ps"
-                raise UnitError(self.name, found, "arrivals in order of time", "sort them")
-            last_ps = arrival_ps
-            free_ps = max(arrival_ps, free_ps) + self.spec.command_ps
-            done.append(free_ps)
-        return tuple(done)
+    def num_bytes(self, pes: Sequence[PeCoord]) -> int:
+        """On the way to all these PEs."""
+        counts = [self.num_entries[pe] for pe in pes]
+        num_entries = max(counts) if self.is_shared else sum(counts)
+        return self.spec.command_bytes + num_entries * self.spec.entry_bytes
 
-    def fan_out_ps(self, now_ps: int, num_targets: int) -> tuple[int, ...]:
-        """When an idle processor has sent each command that one at ``now_ps`` turns into."""
-        check_size(self.name, "num_targets", num_targets)
-        return self.done_ps([now_ps] * num_targets)
 
-    def server(self) -> ServerSpec:
-        """The same law on an engine: each command holds the server for ``command_ps``."""
-        return ServerSpec(self.name)
+@dataclass(slots=True)
+class CommandPath:
+    """The processors of a device, made at first use."""
+
+    device: Device
+    _pes: dict[PeCoord, Pe] = field(default_factory=dict)
+    _processors: dict[int, int] = field(default_factory=dict)  # by node: a route of one server
+    _num_deliveries: int = 0
+
+    def pe(self, coord: PeCoord) -> Pe:
+        """The units of a PE, the CPU among them."""
+        if coord not in self._pes:
+            self._pes[coord] = build_pe(self.device, coord)
+        return self._pes[coord]
+
+    def deliver(
+        self,
+        num_entries: Mapping[PeCoord, int],
+        *,
+        is_shared: bool,
+        effects: Mapping[PeCoord, int] | None = None,
+        raises: int | None = None,
+    ) -> Delivery:
+        """A command for PEs, of so many entries each; what is shared travels once for all.
+
+        Each PE may have an effect when the command is there, and a signal is raised by it. Whoever
+        is a PE answers by `answer`, once.
+        """
+        spec, host = self.device.machine.spec, self.device.machine.host
+        command = _Command(TaskGraph(), num_entries, is_shared, spec.host, effects, raises)
+        graph = command.graph
+        arrivals: dict[PeCoord, int] = {}
+        answers: dict[PeCoord, int] = {}
+        ends = []
+        self._num_deliveries += 1
+        for sip, cubes in _by_sip(num_entries).items():
+            io_cpu = io_cpu_of(self.device.machine, sip)
+            of_sip = [pe for targets in cubes.values() for pe in targets]
+            there = graph.transfer(self._route(host, io_cpu), command.num_bytes(of_sip))
+            known = []
+            for cube, targets in cubes.items():
+                name = f"answers of sip{sip}.cube{cube} to command {self._num_deliveries}"
+                signal = self.device.engine.add_signal(name)
+                arrivals |= self._to_cube(command, io_cpu, targets, there)
+                answers |= dict.fromkeys(targets, signal)
+                m_cpu = self._m_cpu(targets[0])
+                answer = graph.hold(
+                    self._processor(m_cpu),
+                    spec.cube.m_cpu.command_ps,
+                    waits=((signal, len(targets)),),
+                )
+                way = self._back(m_cpu, io_cpu)
+                known.append(graph.transfer(way, spec.host.command_bytes, after=(answer,)))
+            hold_ps = spec.sip.io_cpu.command_ps
+            sent = graph.hold(self._processor(io_cpu), hold_ps, after=tuple(known))
+            way = self._back(io_cpu, host)
+            ends.append(graph.transfer(way, spec.host.command_bytes, after=(sent,)))
+        return Delivery(graph, arrivals, answers, graph.timer(after=tuple(ends)))
+
+    def _to_cube(
+        self, command: "_Command", io_cpu: int, pes: Sequence[PeCoord], there: int
+    ) -> dict[PeCoord, int]:
+        """From the IO CPU to PEs of one cube; the tasks by which they have the command."""
+        spec, graph, m_cpu = self.device.machine.spec, command.graph, self._m_cpu(pes[0])
+        handed_on = graph.hold(self._processor(io_cpu), spec.sip.io_cpu.command_ps, after=(there,))
+        way = self._route(io_cpu, m_cpu)
+        in_cube = graph.transfer(way, command.num_bytes(pes), after=(handed_on,))
+        arrivals = {}
+        for pe in pes:
+            sent = graph.hold(self._processor(m_cpu), spec.cube.m_cpu.command_ps, after=(in_cube,))
+            way = self._route(m_cpu, self.device.machine.node_of(NodeKind.PE_CPU, pe), pe.pe)
+            at_pe = graph.transfer(way, command.num_bytes([pe]), after=(sent,))
+            issue = self.pe(pe).issuer
+            arrivals[pe] = graph.hold(
+                issue.issue_route,
+                issue.issue_ps,
+                after=(at_pe,),
+                raises=() if command.raises is None else ((command.raises, 1),),
+                effect=NO_EFFECT if command.effects is None else command.effects[pe],
+            )
+        return arrivals
+
+    def answer(self, graph: TaskGraph, pe: PeCoord, signal: int, after: Sequence[int]) -> int:
+        """Add a PE's completion to a graph; the task at whose end its cube has it."""
+        m_cpu, issue = self._m_cpu(pe), self.pe(pe).issuer
+        sent = graph.hold(issue.issue_route, issue.issue_ps, after=tuple(after))
+        way = self._back(self.device.machine.node_of(NodeKind.PE_CPU, pe), m_cpu, pe.pe)
+        num_bytes = self.device.machine.spec.host.command_bytes
+        return graph.transfer(way, num_bytes, after=(sent,), raises=((signal, 1),))
+
+    def end(self, delivery: Delivery) -> None:
+        """Give up the signals of a command whose last task has ended."""
+        for signal in dict.fromkeys(delivery.answers.values()):
+            self.device.engine.remove_signal(signal)
+
+    def _processor(self, node: int) -> int:
+        if node not in self._processors:
+            engine, name = self.device.engine, self.device.machine.nodes[node].name
+            server = engine.add_server(ServerSpec(name))
+            self._processors[node] = engine.add_route([server])
+        return self._processors[node]
+
+    def _m_cpu(self, pe: PeCoord) -> int:
+        return self.device.machine.node_of(NodeKind.M_CPU, pe)
+
+    def _route(self, source: int, target: int, spread: int = 0) -> int:
+        return self.device.way(source, target, Traffic.REQUEST, spread)
+
+    def _back(self, source: int, target: int, spread: int = 0) -> int:
+        return self.device.way(source, target, Traffic.RESPONSE, spread)
+
+
+def io_cpu_of(machine: Machine, sip: int) -> int:
+    """Return the node of a SIP's IO CPU."""
+    return next(
+        number
+        for number, node in enumerate(machine.nodes)
+        if node.kind is NodeKind.IO_CPU and node.where == SipCoord(sip)
+    )
+
+
+def _by_sip(pes: Iterable[PeCoord]) -> dict[int, dict[int, list[PeCoord]]]:
+    found: dict[int, dict[int, list[PeCoord]]] = {}
+    for pe in sorted(pes):
+        found.setdefault(pe.sip, {}).setdefault(pe.cube, []).append(pe)
+    return found

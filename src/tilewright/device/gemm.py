@@ -1,9 +1,12 @@
 """The GEMM unit of a PE: a law in cycles, ours or a user's, as time on the unit's clock."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from types import MappingProxyType
 
 from tilewright.device.block import (
     GemmBlock,
@@ -12,12 +15,124 @@ from tilewright.device.block import (
     checked_cycles,
     construct_block,
 )
-from tilewright.device.dot_array import DotArray
-from tilewright.device.size import check_product
-from tilewright.device.systolic import SystolicArray
+from tilewright.device.check import ceil_div, check_product, look_up
 from tilewright.errors import ServerError
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.units import clock_edge_ps
+
+
+class Pace(Enum):
+    """How fast a GEMM unit multiplies a dtype, beside f16."""
+
+    NARROW = "narrow"  # narrow_speed times the products a cycle
+    PLAIN = "plain"
+    WIDE = "wide"  # wide_slowdown times the cycles
+
+
+GEMM_PACE: Mapping[str, Pace] = MappingProxyType(
+    dict.fromkeys(("bf16", "f16"), Pace.PLAIN)
+    | {"f32": Pace.WIDE}
+    | dict.fromkeys(("f8e4m3", "f8e5m2", "i8", "u8"), Pace.NARROW)
+)
+
+
+class _Array(ABC):
+    """What both shapes of a GEMM unit share: how a dtype changes their steps, and their peak."""
+
+    __slots__ = ()
+
+    name: str
+    spec: DotArraySpec | SystolicSpec
+
+    @abstractmethod
+    def loop_cycles(self, m: int, n: int, k_tiles: Sequence[int], dtype: str) -> tuple[int, ...]:
+        """Cycles of each k tile of one accumulator; what the unit pays once is in the last."""
+
+    def cycles(self, m: int, n: int, k: int, dtype: str) -> int:
+        """Cycles that the unit is held for one product, from the first operand to the result."""
+        return sum(self.loop_cycles(m, n, (k,), dtype))
+
+    def peak_flop_per_cycle(self, dtype: str) -> Fraction:
+        """Operations of a cycle in which no cell idles; a multiply-add is two."""
+        products, step_cycles = self._step(dtype)
+        return Fraction(2 * self.spec.rows * self.spec.columns * products, step_cycles)
+
+    def _step(self, dtype: str) -> tuple[int, int]:
+        """Return the products of K that a cell makes in one step, and the cycles of a step."""
+        match look_up(self.name, "dtype", dtype, GEMM_PACE):
+            case Pace.NARROW:
+                return self.spec.narrow_speed, 1
+            case Pace.PLAIN:
+                return 1, 1
+            case Pace.WIDE:
+                return 1, self.spec.wide_slowdown
+
+
+@dataclass(frozen=True, slots=True)
+class DotArray(_Array):
+    """Each step multiplies a rows x depth block by a depth x columns block into an accumulator.
+
+    An M x N x K product takes
+
+        cycles = ceil(M / rows) ceil(N / columns) ceil(K / depth) + fill
+
+    f16 and bf16 so. A narrow dtype packs ``narrow_speed`` values where one f16 was, so its steps
+    are that many times as deep and the rounding up happens in K. A wide one (f32) takes
+    ``wide_slowdown`` cycles for each step. The fill is the pipeline's length, from the last
+    operand in to the last result out, and does not depend on the dtype.
+    """
+
+    name: str
+    spec: DotArraySpec
+
+    def loop_cycles(self, m: int, n: int, k_tiles: Sequence[int], dtype: str) -> tuple[int, ...]:
+        """Cycles of each k tile of one accumulator: the last result has to come out, once."""
+        check_product(self.name, m, n, k_tiles)
+        depth, step_cycles = self._step(dtype)
+        outputs = ceil_div(m, self.spec.rows) * ceil_div(n, self.spec.columns)
+        parts = [outputs * ceil_div(k, depth) * step_cycles for k in k_tiles]
+        parts[-1] += self.spec.fill_cycles
+        return tuple(parts)
+
+    def _step(self, dtype: str) -> tuple[int, int]:
+        """Return the depth and the cycles of one step."""
+        products, step_cycles = _Array._step(self, dtype)
+        return self.spec.depth * products, step_cycles
+
+
+@dataclass(frozen=True, slots=True)
+class SystolicArray(_Array):
+    """Output stationary: rows R, columns C, one result a cell, one fold of R x C results at a time.
+
+    Operands enter at two edges, each row and column a beat later than the one before, and move
+    one cell a beat. The last cell of a fold starts R + C - 2 beats after the first one, so
+
+        cycles = ceil(M / R) ceil(N / C) (K + R + C - 2)
+
+    This is the *number* of cycles. Tables that state the zero-based *index* of the last cycle have
+    one less; that is ``last_cycle_index``. Results stay in place: a drain is not counted.
+
+    A beat is one cycle and one product a cell for f16 and bf16. A narrow dtype makes
+    ``narrow_speed`` products of K in a beat (rounded up in K), for a wide one (f32) every beat
+    takes ``wide_slowdown`` cycles.
+    """
+
+    name: str
+    spec: SystolicSpec
+
+    def last_cycle_index(self, m: int, n: int, k: int, dtype: str) -> int:
+        """The cycle in which the last cell adds its last product, counted from 0."""
+        return self.cycles(m, n, k, dtype) - 1
+
+    def loop_cycles(self, m: int, n: int, k_tiles: Sequence[int], dtype: str) -> tuple[int, ...]:
+        """Cycles of each k tile of one accumulator: K flows on, each fold is skewed once."""
+        check_product(self.name, m, n, k_tiles)
+        rows, columns = self.spec.rows, self.spec.columns
+        products, beat_cycles = self._step(dtype)
+        beats = [ceil_div(k, products) for k in k_tiles]
+        beats[-1] += rows + columns - 2
+        folds = ceil_div(m, rows) * ceil_div(n, columns)
+        return tuple(folds * part * beat_cycles for part in beats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +199,11 @@ class GemmUnit:
 
 def build_gemm(name: str, spec: GemmSpec) -> GemmUnit:
     """The unit that the spec asks for: by its kind, or with the user's block in it."""
-    return GemmUnit(name, spec.hz, _build_block(name, spec))
-
-
-def _build_block(name: str, spec: GemmSpec) -> GemmBlock:
+    block: GemmBlock
     if spec.impl is not None:
-        block: GemmBlock = construct_block(name, spec, spec.impl)
-        return block
-    match spec:
-        case DotArraySpec():
-            return DotArray(name, spec)
-        case SystolicSpec():
-            return SystolicArray(name, spec)
+        block = construct_block(name, spec, spec.impl)
+    elif isinstance(spec, DotArraySpec):
+        block = DotArray(name, spec)
+    else:
+        block = SystolicArray(name, spec)
+    return GemmUnit(name, spec.hz, block)

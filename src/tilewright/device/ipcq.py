@@ -23,8 +23,15 @@ from tilewright.device.build import Device
 from tilewright.device.dma import Access, Channel
 from tilewright.device.pe import Pe
 from tilewright.engine import ServerSpec
-from tilewright.engine.core import FROM_START, IssuedStep
-from tilewright.engine.rows import EXCHANGE, HOLD, NO_EFFECT, TIMER, TRANSFER
+from tilewright.engine.core import (
+    EXCHANGE,
+    FROM_START,
+    HOLD,
+    NO_EFFECT,
+    TIMER,
+    TRANSFER,
+    IssuedStep,
+)
 from tilewright.errors import DeviceError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind

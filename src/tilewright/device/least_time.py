@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from tilewright.device.hbm import first_access_ps
+from tilewright.device.command import io_cpu_of
 from tilewright.device.link import link_block
+from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import PeCoord, SipCoord
+from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import Link, LinkKind, NodeKind
 from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.spec import HbmSpec
@@ -113,7 +114,7 @@ def command_times(
     """Return when each of these PEs has a command that goes to all of them, and its way back.
 
     Processors hand a command on to one after the other: an IO CPU to cubes, an M_CPU to PEs, in
-    the order of coordinates (``device.command_path``). A command without entries is the shortest.
+    the order of coordinates (``device.command``). A command without entries is the shortest.
     """
     spec = machine.spec
     io_ps, m_ps, issue_ps = (
@@ -137,11 +138,7 @@ def command_times(
 
 def _to_cube_ps(machine: Machine, pe: PeCoord, *, is_least: bool) -> tuple[int, int]:
     """Return the time on links from the host to the M_CPU of a PE's cube, and back."""
-    io_cpu = next(
-        number
-        for number, node in enumerate(machine.nodes)
-        if node.kind is NodeKind.IO_CPU and node.where == SipCoord(pe.sip)
-    )
+    io_cpu = io_cpu_of(machine, pe.sip)
     m_cpu = machine.node_of(NodeKind.M_CPU, pe)
     outer = _both_ways_ps(machine, machine.host, io_cpu, 0, is_least=is_least)
     inner = _both_ways_ps(machine, io_cpu, m_cpu, 0, is_least=is_least)

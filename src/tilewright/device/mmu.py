@@ -10,7 +10,6 @@ from tilewright.machine.spec import MmuSpec
 from tilewright.memory import (
     PageTable,
     PhysicalRun,
-    RangeMapping,
     VirtualByte,
     VirtualPage,
     VirtualRange,
@@ -114,10 +113,6 @@ class Mmu:
     def flush(self) -> None:
         """Forget what the TLB keeps, and the walks that are under way; the page table stays."""
         self.state.tlb.clear()
-
-    def map(self, mappings: Sequence[RangeMapping], shared: Shared | None = None) -> None:
-        """Add translations; all of them, or none if one of the bytes has one already."""
-        self.table.map(mappings, shared)
 
     def unmap(self, ranges: Sequence[VirtualRange], shared: Shared | None = None) -> None:
         """Take ranges out of table and TLB as they were mapped; all, or none if one is missing."""

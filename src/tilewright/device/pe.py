@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 
 from tilewright.device.build import Device
-from tilewright.device.command import CommandProcessor
 from tilewright.device.gemm import GemmUnit, build_gemm
-from tilewright.device.tcm import Tcm
 from tilewright.device.vector import VectorUnit, build_vector
 from tilewright.engine import ServerSpec
 from tilewright.engine.issuer import IssuerSpec
@@ -39,8 +37,6 @@ def build_pe(device: Device, coord: PeCoord) -> Pe:
     def unit_route(server: ServerSpec) -> int:
         return engine.add_route([engine.add_server(server)])
 
-    cpu = CommandProcessor(f"{name}.cpu", spec.cpu)
-    tcm = Tcm(f"{name}.tcm", spec.tcm)
     ports = device.tcm_servers(coord)
     return Pe(
         coord,
@@ -50,7 +46,7 @@ def build_pe(device: Device, coord: PeCoord) -> Pe:
         vector=build_vector(f"{name}.vector", spec.vector, spec.tcm),
         gemm=build_gemm(f"{name}.gemm", spec.gemm),
         issuer=IssuerSpec(
-            issue_route=unit_route(cpu.server()),
+            issue_route=unit_route(ServerSpec(f"{name}.cpu")),
             issue_ps=spec.cpu.command_ps,
             dispatch_ps=spec.scheduler.command_ps,
             window=spec.queue_commands,
@@ -59,7 +55,7 @@ def build_pe(device: Device, coord: PeCoord) -> Pe:
             write_route=engine.add_route([ports.write]),
             write_bytes_per_us=spec.tcm.write_bytes_per_us,
             near_bytes=spec.registers.capacity_bytes,
-            far_bytes=tcm.usable_bytes,
+            far_bytes=spec.tcm.capacity_bytes - spec.tcm.reserved_bytes,
             hit_ps=spec.mmu.hit_ps,
             walk_ps=spec.mmu.walk_ps,
         ),

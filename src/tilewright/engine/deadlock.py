@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from tilewright.engine.core import Core, WaitingPacket, WaitingTask
-from tilewright.engine.message import id_text
+from tilewright.engine.core import WaitingPacket, WaitingTask
+from tilewright.engine.fault import id_text
+from tilewright.engine.reference.core import Core
 from tilewright.engine.spec import Arbitration, ServerSpec
 from tilewright.errors import DeadlockError, LimitError
 

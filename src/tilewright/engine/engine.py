@@ -1,15 +1,11 @@
 """The one public simulator object, over either core: checks what goes in, names what went wrong."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import astuple
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_layout import bank_table, banked_numbers, check_packets
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
 from tilewright.engine.core import (
     LAST_PS,
     NO_GATE,
@@ -17,34 +13,49 @@ from tilewright.engine.core import (
     NO_ROUTE,
     NO_WAKE,
     UNBOUNDED,
-    CompiledGraph,
-    Core,
-    Issuer,
 )
 from tilewright.engine.deadlock import WaitingProgram, deadlock_error
-from tilewright.engine.fault import HARMLESS, CoreFault
-from tilewright.engine.graph import TaskGraph, check_not_empty, no_graph_error
-from tilewright.engine.issuer import IssuerSpec
-from tilewright.engine.kind import EngineKind
-from tilewright.engine.layout import Layout
-from tilewright.engine.message import (
+from tilewright.engine.dram.spec import (
+    BankedSpec,
+    SimpleSpec,
+    check_packets,
+)
+from tilewright.engine.fault import (
+    HARMLESS,
+    CoreFault,
     Names,
     error_of_fault,
     error_of_violation,
     reentered_error,
 )
+from tilewright.engine.graph import TaskGraph, check_not_empty, no_graph_error
+from tilewright.engine.issuer import Issuer, IssuerSpec
+from tilewright.engine.layout import Layout
+from tilewright.engine.reference.core import Core
+from tilewright.engine.reference.graph import Graph
 from tilewright.engine.service import RunGuard, checked_service
 from tilewright.engine.spec import (
+    AUTO,
     Arbitration,
+    Auto,
+    EngineKind,
     EngineSpec,
     ServerSpec,
     check_integer,
     checked_ids,
+    resolve_engine,
 )
-from tilewright.engine.statistics import RouteStatistics, ServerStatistics, Statistics
-from tilewright.engine.trace import MemoryRecord, TraceRecord
+from tilewright.engine.statistics import (
+    ChannelCounters,
+    MemoryRecord,
+    RouteStatistics,
+    ServerStatistics,
+    Statistics,
+    TraceRecord,
+)
 from tilewright.errors import DeadlockError, EngineError, TilewrightError
 from tilewright.limits import MAX_PACKETS
+from tilewright.native import native_built, native_core
 from tilewright.units import MAX_PS, flit_ps
 
 MAX_OWNER = 2**22
@@ -66,7 +77,7 @@ class Engine:
         self._checked_events = 0  # when the conservation rules were last checked
         self.guard = RunGuard()  # knows the servers in Python, but not this engine: no cycle
         self._has_services = False
-        self._offsets: tuple[CompiledGraph | None, list[int]] = (None, [])
+        self._offsets: tuple[Graph | None, list[int]] = (None, [])
 
     @property
     def now_ps(self) -> int:
@@ -106,16 +117,15 @@ class Engine:
         check_integer("memory", "capacity_bytes", capacity_bytes, 1, MAX_PS)
         server = ServerSpec(name)
         self._layout.check_server(server, self.spec)
-        if not isinstance(spec, BankedSpec | SimpleSpec):
-            fix = "describe the memory by one of them"
-            raise EngineError(f"memory {name!r}", repr(spec), "a BankedSpec or SimpleSpec", fix)
         if isinstance(spec, BankedSpec):
             check_packets(spec, self.spec.packet_bytes)
-            self._layout.note_memory(server)
-            numbers, table = banked_numbers(spec), list(bank_table(spec))
-            return self.core.add_banked_memory(spec, numbers, table, capacity_bytes)
+        elif not isinstance(spec, SimpleSpec):
+            fix = "describe the memory by one of them"
+            raise EngineError(f"memory {name!r}", repr(spec), "a BankedSpec or SimpleSpec", fix)
         self._layout.note_memory(server)
-        return self.core.add_simple_memory(spec, list(astuple(spec)), capacity_bytes)
+        if isinstance(spec, BankedSpec):
+            return self.core.add_banked_memory(spec, capacity_bytes)
+        return self.core.add_simple_memory(spec, capacity_bytes)
 
     def add_route(self, servers: Sequence[int | str], channels: int | Sequence[int] = 0) -> int:
         """Returns its number. ``channels`` are those behind each server; one number is for all."""
@@ -184,7 +194,7 @@ class Engine:
         """A processor that issues commands in order; its routes and round trips are there."""
         self._check_usable()
         self._layout.check_issuer(spec)
-        return self.core.add_issuer([getattr(spec, name) for name in spec.__slots__])
+        return self.core.add_issuer(spec)
 
     # -- tasks -----------------------------------------------------------------------------------
 
@@ -224,7 +234,7 @@ class Engine:
 
     def _hand_over(
         self,
-        submit: Callable[[CompiledGraph, int, tuple[int, ...]], int],
+        submit: Callable[[Graph, int, tuple[int, ...]], int],
         graph: TaskGraph,
         owner: int,
         after: Sequence[int],
@@ -249,7 +259,7 @@ class Engine:
         check_integer("end_owner", "owner", owner, 0, MAX_OWNER)
         self.core.end_owner(owner)
 
-    def compiled(self, graph: TaskGraph) -> CompiledGraph:
+    def compiled(self, graph: TaskGraph) -> Graph:
         """For a hub: the core's form of a graph that has a last task to wait for."""
         if not isinstance(graph, TaskGraph):
             raise no_graph_error(graph)
@@ -490,3 +500,15 @@ class Engine:
 
     def _names(self) -> Names:
         return Names([server.name for server in self._layout.servers], self._layout.signals)
+
+
+def build_engine(
+    choice: EngineKind | Auto = AUTO,
+    spec: EngineSpec = EngineSpec(),  # noqa: B008  # frozen
+) -> Engine:
+    """An engine without servers; ``engine.kind`` says which one it is."""
+    kind = resolve_engine(choice, native_built=native_built())
+    if not isinstance(spec, EngineSpec):
+        raise EngineError("engine", f"the spec {spec!r}", "an EngineSpec", "build one")
+    make = Core if kind is EngineKind.REFERENCE else native_core().Core
+    return Engine(make(spec.flit_bytes, spec.packet_flits, spec.arrival_salt), kind, spec)

@@ -1,13 +1,13 @@
 """A task graph: what to send, hold and wait for, in the rows that a core reads in one call."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine.fault import CoreFault, FaultKind
-from tilewright.engine.rows import (
+from tilewright.engine.core import (
     EARLIER,
     EXCHANGE,
     HOLD,
@@ -18,12 +18,13 @@ from tilewright.engine.rows import (
     Block,
     Row,
     row_problem,
+    rows_of,
 )
+from tilewright.engine.fault import CoreFault, FaultKind
+from tilewright.engine.reference.core import Core
+from tilewright.engine.reference.graph import Graph
 from tilewright.errors import EngineError
 from tilewright.units import MAX_PS
-
-if TYPE_CHECKING:
-    from tilewright.engine.core import CompiledGraph, Core
 
 Pair = tuple[int, int]
 Integers = Iterable[int] | npt.NDArray[np.int64]
@@ -64,7 +65,7 @@ class TaskGraph:
         self.rows: list[Row | Block] = []
         self.size = 0
         self._core: Core | None = None
-        self._compiled: CompiledGraph | None = None
+        self._compiled: Graph | None = None
 
     def __repr__(self) -> str:
         state = "being built" if self._core is None else "frozen"
@@ -205,7 +206,7 @@ class TaskGraph:
         first, self.size = self.size, self.size + len(block)
         return range(first, self.size)
 
-    def compiled_for(self, core: "Core") -> "CompiledGraph":
+    def compiled_for(self, core: Core) -> Graph:
         """The core's own form of this graph, made once."""
         if self._compiled is None or self._core is not core:
             self._compiled = core.compile(self.rows)
@@ -217,14 +218,8 @@ class TaskGraph:
         return self._row_error(fault.first) if fault.kind is FaultKind.BAD_ROW else None
 
     def _row_error(self, number: int) -> EngineError:
-        rows: list[Row] = []
-        for entry in self.rows:
-            if isinstance(entry, tuple):
-                rows.append(entry)
-            else:
-                rows.extend((*row, (), (), (), NO_EFFECT, ONE_SEGMENT) for row in entry.tolist())
         unknown = ("an unknown fault", "a task", "report it")
-        words = row_problem(number, rows[number]) or unknown
+        words = row_problem(number, next(islice(rows_of(self.rows), number, None))) or unknown
         return EngineError(f"task graph, task {number}", *words)
 
     def _as_tuples(

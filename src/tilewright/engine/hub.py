@@ -11,12 +11,13 @@ from weakref import WeakSet
 
 from greenlet import getcurrent, greenlet
 
-from tilewright.engine.core import NO_WAKE, OWNER_SHIFT, Issuer
+from tilewright.engine.core import NO_WAKE, OWNER_SHIFT
 from tilewright.engine.deadlock import WaitingProgram, What, name_programs, waiting_program
 from tilewright.engine.engine import MAX_OWNER, Engine
+from tilewright.engine.fault import first_line
 from tilewright.engine.graph import TaskGraph
 from tilewright.engine.hub_program import Program, append, chain
-from tilewright.engine.message import first_line
+from tilewright.engine.issuer import Issuer
 from tilewright.engine.service import ProgramGreenlet
 from tilewright.engine.spec import check_integer
 from tilewright.errors import DeadlockError, EngineError, LimitError

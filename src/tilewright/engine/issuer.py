@@ -5,35 +5,33 @@ made or loaded and the program still holds. It lies in a near space, where comma
 for the rest in a far one.
 """
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tilewright.engine.core import (
+    EXCHANGE,
     FROM_START,
+    HOLD,
     NO_ROOM,
     NO_TASK,
     NO_VALUE,
     NO_WALK,
-    CompiledGraph,
+    TIMER,
     IssuedAccess,
     IssuedStep,
 )
-from tilewright.engine.issuer_value import UNTOUCHED, IssuedValue, OpenComposite
-from tilewright.engine.rows import EARLIER, EXCHANGE, HOLD, NO_EFFECT, TIMER, Block, Row
-from tilewright.engine.space import Space
+from tilewright.engine.piece import Compile, Pieces
+from tilewright.engine.space import UNTOUCHED, IssuedValue, OpenComposite, Space
 from tilewright.units import PS_PER_US
 
 FIRST_TASK = 0
-
-Compile = Callable[[list[Row | Block]], CompiledGraph]
 
 
 @dataclass(frozen=True, slots=True)
 class IssuerSpec:
     """A command holds the issuing server; its work is dispatched ``dispatch_ps`` after it has been
-    issued and its operands are there. The order of the fields is shared with csrc.
+    issued and its operands are there.
     """
 
     issue_route: int
@@ -50,54 +48,49 @@ class IssuerSpec:
     walk_ps: int = 0  # the same of one for whose pages a table is walked
 
 
-class ReferenceIssuer:
-    """The living definition. Tasks are numbered 0, 1, ... over all pieces."""
+class Issuer(Pieces):
+    """What an issuer of either core does; this is the living definition.
+
+    A command is issued after the one before it, and after the end of the one a window before it.
+    Tasks are numbered 0, 1, ... over all pieces.
+    """
 
     def __init__(
         self, compile_rows: Compile, spec: IssuerSpec, is_complete: Callable[[int], bool]
     ) -> None:
+        super().__init__(compile_rows, is_complete)
         self.spec = spec
-        self._is_complete = is_complete  # of a submitted task, by its id
         self.num_commands = 0
         self.spilled_bytes = 0
-        self._compile = compile_rows
         self._near = Space(spec.near_bytes, spec.window)
         self._far = Space(spec.far_bytes, spec.window)
         self._plans: list[list[int]] = []
         self._values: dict[int, IssuedValue] = {}
         self._num_values = 0
-        self._rows: list[Row | Block] = []  # of the current piece
-        self._base = 0  # number of its first task
-        self._earlier: dict[int, int] = {}  # tasks of earlier pieces in this one
-        self._starts: list[int] = []  # of the pieces taken, but for those all of which has ended
-        self._pieces: list[tuple[int, list[int]]] = []  # their first id, and offsets
-        self._ended_id = 0  # of a task that has ended, if pieces were forgotten
         self._under_way: deque[int] = deque(maxlen=spec.window)
-        self._last_issue = -1
+        self.last_issue = NO_TASK  # that issued the last command
         self._stalls: list[int] = []  # tasks that the next command is issued after
         self._composite: OpenComposite | None = None
         self._walks: dict[int, int] = {}  # by command: its walk
         self._hit = NO_WALK, NO_TASK  # the last command that paid for one, and how
 
     @property
-    def num_waiting(self) -> int:
-        return len(self._rows)
-
-    @property
     def far_free_bytes(self) -> int:
         return self._far.free_bytes
-
-    @property
-    def last_issue(self) -> int:
-        return self._last_issue
 
     # -- commands --------------------------------------------------------------------------------
 
     def add_plan(self, plan: list[int]) -> int:
+        """Two steps (route, hold_ps), the second may be 0 ps, and the bytes of the result."""
         self._plans.append(plan)
         return len(self._plans) - 1
 
     def compute(self, plan: int, operands: list[int]) -> int:
+        """A command that brings its operands near, works on them, and makes a value.
+
+        A value that came from far stays near if there is room, and so does the result; what does
+        not fit goes far and is brought again at each use.
+        """
         *steps, num_bytes = self._plans[plan]
         issue = self._issue()
         after = [issue]
@@ -122,12 +115,19 @@ class ReferenceIssuer:
     def load(
         self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
     ) -> int:
-        tasks = [self._issue()]
-        if num_bytes > self._far.free_bytes:
+        """A command that reads a value from memory to the far space."""
+        tasks = self._make_room(num_bytes)
+        if tasks is None:
             return NO_ROOM
-        tasks += [*self._far.take(num_bytes), *after]
-        task = self._access(accesses, tasks, served)
+        task = self._access(accesses, [*tasks, *after], served)
         return self._add(IssuedValue(num_bytes, 0, num_bytes, task))
+
+    def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
+        """A command that makes a value in the far space by given steps; ``NO_ROOM`` as a load."""
+        tasks = self._make_room(num_bytes)
+        if tasks is None:
+            return NO_ROOM
+        return self._add(IssuedValue(num_bytes, 0, num_bytes, self._steps(steps, tasks)))
 
     def store(
         self,
@@ -137,23 +137,32 @@ class ReferenceIssuer:
         after: list[int],
         served: int,
     ) -> int:
-        tasks = [self._issue()]
-        source = self._values[value] if value != NO_VALUE else None
-        if source is not None:
-            tasks.append(source.task)
-        is_staged = source is None or source.far_bytes < source.num_bytes
-        if is_staged:
-            if num_bytes > self._far.free_bytes:
-                return NO_ROOM
-            tasks = [self._write(tasks, num_bytes)]
-        task = self._access(accesses, [*tasks, *after], served)
-        if source is not None:
-            self._note_use(source, task)
-        if is_staged:
-            self._far.give(num_bytes, [task])
-        return task
+        """A command that writes bytes of a value, or of a constant, to memory; returns its end.
+
+        What is not all in the far space goes there first.
+        """
+        tasks = self._stage(value, num_bytes)
+        if tasks is None:
+            return NO_ROOM
+        return self._unstage(value, num_bytes, self._access(accesses, [*tasks, *after], served))
+
+    def send(self, value: int, num_bytes: int, steps: list[IssuedStep]) -> int:
+        """A command that takes a value, or a constant, elsewhere by given steps; returns its end.
+
+        What is not all in the far space goes there first, as for a store.
+        """
+        tasks = self._stage(value, num_bytes)
+        if tasks is None:
+            return NO_ROOM
+        return self._unstage(value, num_bytes, self._steps(steps, tasks))
 
     def update(self, plan: int, value: int, operands: list[tuple[int, int]]) -> int:
+        """A command whose result takes the place of a value that an update has made.
+
+        ``NO_VALUE`` makes one, which has to fit the near space: ``NO_ROOM`` if it does not. Each
+        operand is a value and the bytes of it that are needed; they are read from far each time and
+        do not stay near.
+        """
         *steps, num_bytes = self._plans[plan]
         issue = self._issue()
         after = [issue]
@@ -179,6 +188,7 @@ class ReferenceIssuer:
         return value
 
     def park(self, value: int) -> int:
+        """A command that moves a value to the far space; its end, or ``NO_ROOM``."""
         issue = self._issue()
         parked = self._values[value]
         num_bytes = parked.num_bytes - parked.far_bytes
@@ -196,37 +206,15 @@ class ReferenceIssuer:
         parked.near_bytes, parked.far_bytes, parked.task = 0, parked.num_bytes, task
         return task
 
-    def send(self, value: int, num_bytes: int, steps: list[IssuedStep]) -> int:
-        tasks = [self._issue()]
-        source = self._values[value] if value != NO_VALUE else None
-        if source is not None:
-            tasks.append(source.task)
-        is_staged = source is None or source.far_bytes < source.num_bytes
-        if is_staged:
-            if num_bytes > self._far.free_bytes:
-                return NO_ROOM
-            tasks = [self._write(tasks, num_bytes)]
-        task = self._steps(steps, tasks)
-        self._complete(task)
-        if source is not None:
-            self._note_use(source, task)
-        if is_staged:
-            self._far.give(num_bytes, [task])
-        return task
-
-    def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
-        tasks = [self._issue()]
-        if num_bytes > self._far.free_bytes:
-            return NO_ROOM
-        tasks += self._far.take(num_bytes)
-        task = self._steps(steps, tasks)
-        self._complete(task)
-        return self._add(IssuedValue(num_bytes, 0, num_bytes, task))
-
     def open_composite(self) -> None:
+        """A command whose parts are the commands up to ``close_composite``.
+
+        They come after its issue, are not issued themselves and enter no window.
+        """
         self._composite = OpenComposite(self._issue())
 
     def close_composite(self) -> int:
+        """The task that ends with all parts of the composite."""
         composite = self._composite
         if composite is None:
             return NO_TASK
@@ -240,6 +228,7 @@ class ReferenceIssuer:
         return task
 
     def release(self, value: int) -> None:
+        """The program holds the value no more: its bytes are free when its uses have ended."""
         gone = self._values.pop(value)
         gone.uses_before = UNTOUCHED
         in_composite = self._composite is not None
@@ -249,21 +238,26 @@ class ReferenceIssuer:
             self._far.give(gone.far_bytes, gone.uses, in_composite=in_composite)
 
     def task_of(self, value: int) -> int:
+        """The task after which a value is there."""
         return self._values[value].task
 
     def walk_of(self, command: int) -> int:
+        """The task that ends with the walk of a command, which had one."""
         return self._walks.get(command, FIRST_TASK)  # one that is forgotten has ended
 
     def stall(self, task: int) -> None:
+        """The next command is not issued before this task has ended."""
         self._stalls.append(task)
 
     @property
     def stalls(self) -> list[int]:
+        """The tasks that the next command is not issued before."""
         return list(self._stalls)
 
     def finish(self) -> None:
+        """The next command comes after all others; all values are gone."""
         if self._under_way:
-            self._last_issue = self._join(self._under_way)
+            self.last_issue = self._join(self._under_way)
         self._under_way.clear()
         self._stalls.clear()  # each of them ends before a command that was under way
         self._values.clear()
@@ -272,25 +266,54 @@ class ReferenceIssuer:
 
     # -- parts of commands -----------------------------------------------------------------------
 
+    def _make_room(self, num_bytes: int) -> list[int] | None:
+        """Issue a command that brings bytes to the far space; None: they do not fit there."""
+        issue = self._issue()
+        if num_bytes > self._far.free_bytes:
+            return None
+        return [issue, *self._far.take(num_bytes)]
+
+    def _is_staged(self, value: int) -> bool:
+        """Whether bytes that leave have to be put into the far space first."""
+        return value == NO_VALUE or self._values[value].far_bytes < self._values[value].num_bytes
+
+    def _stage(self, value: int, num_bytes: int) -> list[int] | None:
+        """Issue a command whose bytes leave the far space; None: they do not fit there."""
+        tasks = [self._issue()]
+        if value != NO_VALUE:
+            tasks.append(self._values[value].task)
+        if not self._is_staged(value):
+            return tasks
+        if num_bytes > self._far.free_bytes:
+            return None
+        return [self._write(tasks, num_bytes)]
+
+    def _unstage(self, value: int, num_bytes: int, task: int) -> int:
+        """The bytes have left with this task, which is returned."""
+        if value != NO_VALUE:
+            self._note_use(self._values[value], task)
+        if self._is_staged(value):
+            self._far.give(num_bytes, [task])
+        return task
+
     def _issue(self) -> int:
         if self._composite is not None:
             return self._composite.issue
         spec = self.spec
-        after = [] if self._last_issue < 0 else [self._last_issue]
+        after = [] if self.last_issue < 0 else [self.last_issue]
         if len(self._under_way) == spec.window:
             after.append(self._under_way[0])
         after += self._stalls
         self._stalls.clear()
-        self._last_issue = self._hold(spec.issue_route, spec.issue_ps, after, delay_ps=0)
+        self.last_issue = self._hold(spec.issue_route, spec.issue_ps, after, delay_ps=0)
         self.num_commands += 1
-        return self._last_issue
+        return self.last_issue
 
-    def _complete(self, task: int) -> None:
-        """A command, or a part of the composite, ends with this task."""
-        if self._composite is None:
-            self._under_way.append(task)
-        else:
-            self._composite.ends.append(task)
+    def _complete(self, task: int) -> int:
+        """A command, or a part of the composite, ends with this task, which is returned."""
+        ends = self._under_way if self._composite is None else self._composite.ends
+        ends.append(task)
+        return task
 
     def _note_use(self, value: IssuedValue, task: int) -> None:
         self._touch(value, len(value.uses))
@@ -354,16 +377,12 @@ class ReferenceIssuer:
         for trip, num_segments, segment_bytes, stride_bytes, address, walk in accesses:
             segments = () if num_segments == 1 else (segment_bytes, stride_bytes)
             num_bytes = num_segments * segment_bytes
-            indices = self._indices([*after, *self._translation(walk)])
-            tasks.append(
-                self._append(
-                    (EXCHANGE, trip, num_bytes, dispatch_ps, NO_EFFECT, address,
-                     indices, (), (), served, segments)
-                )
-            )  # fmt: skip
-        task = tasks[0] if len(tasks) == 1 else self._join(tasks)
-        self._complete(task)
-        return task
+            befores = [*after, *self._translation(walk)]
+            task = self._task(
+                EXCHANGE, trip, num_bytes, dispatch_ps, befores, address, (), (), served, segments
+            )
+            tasks.append(task)
+        return self._complete(tasks[0] if len(tasks) == 1 else self._join(tasks))
 
     def _translation(self, walk: int) -> list[int]:
         """What an access waits for until it knows where its pages are."""
@@ -382,40 +401,29 @@ class ReferenceIssuer:
         return found
 
     def _since_issue(self, delay_ps: int) -> int:
-        issue = self._last_issue if self._composite is None else self._composite.issue
-        indices = self._indices((issue,))
-        return self._append((TIMER, 0, 0, delay_ps, NO_EFFECT, 0, indices, (), (), NO_EFFECT, ()))
+        issue = self.last_issue if self._composite is None else self._composite.issue
+        return self._task(TIMER, 0, 0, delay_ps, (issue,))
 
     def _steps(self, steps: list[IssuedStep], after: Sequence[int]) -> int:
         """Steps of a message; the task that ends with those that the command ends with."""
         tasks: list[int] = []
         ends = []
         for kind, target, amount, tag, before, waits, raises, served, is_end in steps:
-            indices = self._indices(after if before == FROM_START else (tasks[before],))
+            befores = after if before == FROM_START else (tasks[before],)
             delay_ps = self.spec.dispatch_ps if before == FROM_START else 0
-            row: Row = (
-                kind, target, amount, delay_ps, NO_EFFECT, tag, indices, waits, raises, served, ()
-            )  # fmt: skip
-            tasks.append(self._append(row))
+            task = self._task(kind, target, amount, delay_ps, befores, tag, waits, raises, served)
+            tasks.append(task)
             if is_end:
                 ends.append(tasks[-1])
-        return ends[0] if len(ends) == 1 else self._join(ends)
+        return self._complete(ends[0] if len(ends) == 1 else self._join(ends))
 
     # -- tasks -----------------------------------------------------------------------------------
 
     def _hold(self, route: int, hold_ps: int, after: Sequence[int], *, delay_ps: int) -> int:
-        indices = self._indices(after)
-        return self._append(
-            (HOLD, route, hold_ps, delay_ps, NO_EFFECT, 0, indices, (), (), NO_EFFECT, ())
-        )
+        return self._task(HOLD, route, hold_ps, delay_ps, after)
 
     def _join(self, after: Sequence[int]) -> int:
-        indices = self._indices(after)
-        return self._append((TIMER, 0, 0, 0, NO_EFFECT, 0, indices, (), (), NO_EFFECT, ()))
-
-    def _append(self, row: Row) -> int:
-        self._rows.append(row)
-        return self._base + len(self._rows) - 1
+        return self._task(TIMER, 0, 0, 0, after)
 
     def _add(self, value: IssuedValue) -> int:
         number = self._num_values
@@ -424,57 +432,11 @@ class ReferenceIssuer:
         self._touch(value, 0)
         return number
 
-    def _indices(self, after: Sequence[int]) -> tuple[int, ...]:
-        """Where tasks are in the current piece."""
-        base = self._base
-        return tuple([task - base if task >= base else self._index_of(task) for task in after])
-
-    def _index_of(self, task: int) -> int:
-        """Of a task of an earlier piece: one of this piece that ends with it."""
-        index = self._earlier.get(task)
-        if index is None:
-            index = self._earlier[task] = len(self._rows)
-            task_id = self.task_id(task)
-            self._append((EARLIER, 0, task_id, 0, NO_EFFECT, 0, (), (), (), NO_EFFECT, ()))
-        return index
-
-    # -- pieces ----------------------------------------------------------------------------------
-
-    def take_piece(self) -> CompiledGraph | None:
-        if not self._rows:
-            return None
-        self._forget_ended()
-        compiled = self._compile(self._rows)
-        self._starts.append(self._base)
-        self._pieces.append((0, compiled.offsets))
-        self._base += len(self._rows)
-        self._rows = []
-        self._earlier = {}
-        return compiled
-
-    def _forget_ended(self) -> None:
-        """Forget pieces whose tasks have all ended, so that a long program takes no more space."""
-        while self._pieces and self._has_ended(*self._pieces[0]):
-            self._ended_id = self._pieces.pop(0)[0]
-            del self._starts[0]
-        first = self._starts[0] if self._starts else self._base
+    def _forget_before(self, first: int) -> None:
         while self._walks and next(iter(self._walks.values())) < first:
             del self._walks[next(iter(self._walks))]
         self._near.forget_ended(first)
         self._far.forget_ended(first)
-
-    def _has_ended(self, first_id: int, offsets: list[int]) -> bool:
-        return all(self._is_complete(first_id + offset) for offset in reversed(offsets))
-
-    def note_first_id(self, first_id: int) -> None:
-        self._pieces[-1] = first_id, self._pieces[-1][1]
-
-    def task_id(self, task: int) -> int:
-        piece = bisect_right(self._starts, task) - 1
-        if piece < 0:
-            return self._ended_id
-        first_id, offsets = self._pieces[piece]
-        return first_id + offsets[task - self._starts[piece]]
 
 
 def _port_ps(num_bytes: int, bytes_per_us: int) -> int:

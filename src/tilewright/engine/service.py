@@ -7,7 +7,7 @@ from typing import Any
 
 import greenlet
 
-from tilewright.engine.message import first_line, id_text
+from tilewright.engine.fault import first_line, id_text
 from tilewright.engine.spec import CoreService, PacketView, ServerSpec, integer_fix
 from tilewright.errors import EngineError, ServerError
 from tilewright.units import MAX_PS

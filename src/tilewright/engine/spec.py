@@ -9,6 +9,41 @@ from tilewright.errors import EngineError
 from tilewright.limits import MAX_FLIT_BYTES, MAX_PACKET_FLITS
 from tilewright.units import MAX_PS
 
+
+class EngineKind(Enum):
+    """Two engines, one specification."""
+
+    REFERENCE = "reference"
+    NATIVE = "native"
+
+
+class Auto(Enum):
+    """Not an EngineKind, so that nothing below the choice can ever see it."""
+
+    AUTO = "auto"
+
+
+AUTO = Auto.AUTO
+
+
+def resolve_engine(choice: EngineKind | Auto, *, native_built: bool) -> EngineKind:
+    """Settle an open choice; refuse what is not there.
+
+    >>> resolve_engine(AUTO, native_built=False)
+    <EngineKind.REFERENCE: 'reference'>
+    """
+    if isinstance(choice, Auto):
+        return EngineKind.NATIVE if native_built else EngineKind.REFERENCE
+    if not isinstance(choice, EngineKind):
+        expected = "AUTO, EngineKind.REFERENCE or EngineKind.NATIVE"
+        fix = "import EngineKind from tilewright.engine"
+        raise EngineError("engine", f"the choice {choice!r}", expected, fix)
+    if choice is EngineKind.NATIVE and not native_built:
+        fix = "reinstall with a C++ compiler, or choose reference"
+        raise EngineError("engine", "no compiled core", "the native engine", fix)
+    return choice
+
+
 MAX_FLIT_PS = 2**40
 MAX_SALT = 2**62
 

@@ -1,9 +1,13 @@
-"""What a run amounted to, per server and per route: integers, and exact ratios of them."""
+"""Results of a run: counters, exact ratios of them, records, and the digest that compares runs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from typing import NamedTuple
+
+import numpy as np
 
 from tilewright.errors import EngineError
 
@@ -29,6 +33,30 @@ class RouteStatistics(NamedTuple):
     bytes_in: int
     packets_out: int
     bytes_out: int
+
+
+class ChannelCounters(NamedTuple):
+    """Counters of a pseudo-channel, in bursts; of a simple memory, in bytes.
+
+    ``busy_ps`` and the five causes of loss add up to ``window_ps``.
+    """
+
+    read_bursts: int
+    write_bursts: int
+    row_hits: int
+    row_closed: int
+    row_conflicts: int
+    busy_ps: int
+    idle_ps: int
+    refresh_ps: int
+    turnaround_ps: int
+    bank_group_ps: int
+    row_ps: int
+    window_ps: int  # from 0 to the end of the last data
+
+    @property
+    def num_bursts(self) -> int:
+        return self.read_bursts + self.write_bursts
 
 
 @dataclass(frozen=True)
@@ -71,3 +99,36 @@ class Statistics:
 
 def _ratio(part: int, whole: int) -> Fraction:
     return Fraction(part, whole) if whole else Fraction(0)
+
+
+class TraceRecord(NamedTuple):
+    """A server took a packet: when it was ready, when it started, when its tail left."""
+
+    server: int
+    packet_id: int
+    ready_ps: int
+    start_ps: int
+    tail_ps: int
+
+
+class MemoryRecord(NamedTuple):
+    """A memory knows when an access is done."""
+
+    server: int
+    packet_id: int
+    decided_ps: int
+    done_ps: int
+    refresh_ps: int  # of the time that it took, what refresh held it up
+
+
+def digest_of(completions: Iterable[tuple[int, int]], trace: Iterable[TraceRecord] = ()) -> str:
+    """SHA-256 over the sorted (id, completion time) pairs and over the trace in its order.
+
+    >>> digest_of([(1, 250), (0, 500)]) == digest_of([(0, 500), (1, 250)])
+    True
+    """
+    digest = sha256()
+    for rows in (sorted(completions), list(trace)):
+        digest.update(np.array([len(rows)], "<i8").tobytes())
+        digest.update(np.array(rows, "<i8").tobytes())
+    return digest.hexdigest()

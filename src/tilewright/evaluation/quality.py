@@ -1,17 +1,69 @@
-"""Rows of a comparison: the trials of one flow and budget in all cases, joined."""
+"""Trials of a flow at a budget, the rows that they are joined to, and the rows that win."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from tilewright.attention.graph import Graph, graph_hash
+from tilewright.attention.planner import PlanSpec
 from tilewright.errors import RecordError
 from tilewright.evaluation.interval import Mean, mean_of, paired_difference, share_interval
+from tilewright.evaluation.replay import AttentionSamples, replay_flow
+from tilewright.evaluation.source.base import Case
+from tilewright.evaluation.words import WordSamples, say_words
 from tilewright.records.attention_compare import FlowDifference, QualityRow, TrialRecord
 
 NOTHING = Mean(0.0, None)
+MEANS = ("mass", "output_error", "oracle_ratio", "stability", "kl", "nll")
+"""Figures of trials whose mean and interval a row has."""
 MAX_EXPONENT = 300.0
+
+
+def pareto_front(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
+    """For each (cost, quality): whether no other point is at least as good in both, and not equal.
+
+    >>> pareto_front([(1, 0.5), (2, 0.9), (2, 0.7), (3, 0.9)])
+    (True, True, False, False)
+    """
+    return tuple(not any(_beats(other, point) for other in points) for point in points)
+
+
+def _beats(other: tuple[float, float], point: tuple[float, float]) -> bool:
+    return other[0] <= point[0] and other[1] >= point[1] and other != point
+
+
+def run_trial(
+    case: Case, graph: Graph, plan: PlanSpec, *, key: str, flow: str, budget: int, index: int
+) -> TrialRecord:
+    attention = replay_flow(case.stream, graph, plan)
+    said = None if case.words is None else say_words(case.words, graph, plan)
+    figures = dict.fromkeys(("kl", "nll", "dense_nll")) if said is None else _figures(said)
+    return TrialRecord(
+        key=key,
+        flow=flow,
+        budget=budget,
+        case=index,
+        graph_hash=graph_hash(graph),
+        **_figures(attention) | figures | _needles(case, attention.needle_hits, said),
+    )
+
+
+def _figures(samples: AttentionSamples | WordSamples) -> dict[str, Any]:
+    return {each.name: getattr(samples, each.name) for each in fields(samples)}
+
+
+def _needles(case: Case, planted_hits: int, said: WordSamples | None) -> dict[str, int | None]:
+    """Hits, hits of dense attention, and how many there are: of answers, or of planted keys."""
+    found: tuple[int | None, int | None, int | None] = (None, None, None)
+    if said is not None and case.words is not None and case.words.needles:
+        found = said.needle_hits, said.dense_needle_hits, len(case.words.needles)
+    elif case.stream.needles:
+        found = planted_hits, len(case.stream.needles), len(case.stream.needles)
+    return dict(zip(("needle_hits", "dense_needle_hits", "needle_cases"), found, strict=True))
 
 
 def join_trials(
@@ -19,12 +71,12 @@ def join_trials(
 ) -> QualityRow:
     """The row of one flow and budget. Samples are decoded tokens; time and front are still open."""
     first = trials[0]
-    mass, error = _mean(trials, "mass"), _mean(trials, "output_error")
-    ratio, stability = _mean(trials, "oracle_ratio"), _mean(trials, "stability")
-    kl, nll, dense_nll = (_mean(trials, name) for name in ("kl", "nll", "dense_nll"))
-    steps = sum(len(trial.mass) for trial in trials)
+    means = {name: _mean(trials, name) for name in MEANS}
+    mass, steps = means["mass"] or NOTHING, sum(len(trial.mass) for trial in trials)
+    nll, dense_nll = means["nll"], _mean(trials, "dense_nll")
     hits, cases = _total(trials, "needle_hits"), _total(trials, "needle_cases")
     perplexity = None if nll is None else _perplexity_difference(trials)
+    intervals = {f"{name}_ci": (mean or NOTHING).interval for name, mean in means.items()}
     return QualityRow(
         flow=first.flow,
         graph_hash=first.graph_hash,
@@ -34,22 +86,16 @@ def join_trials(
         pages=pages,
         samples=steps,
         mass=_share(mass),
-        mass_ci=(mass or NOTHING).interval,
         worst_head_mass=_worst_head(trials),
-        output_error=max(0.0, (error or NOTHING).value),
-        output_error_ci=(error or NOTHING).interval,
-        oracle_ratio=_share(ratio),
-        oracle_ratio_ci=(ratio or NOTHING).interval,
-        stability=None if stability is None else stability.value,
-        stability_ci=(stability or NOTHING).interval,
+        output_error=max(0.0, (means["output_error"] or NOTHING).value),
+        oracle_ratio=_share(means["oracle_ratio"] or NOTHING),
+        stability=_value(means["stability"]),
         bytes=sum(trial.num_bytes for trial in trials) // steps,
         dense_bytes=sum(trial.dense_bytes for trial in trials) // steps,
-        kl=None if kl is None else kl.value,
-        kl_ci=(kl or NOTHING).interval,
-        nll=None if nll is None else max(0.0, nll.value),
-        nll_ci=(nll or NOTHING).interval,
-        dense_nll=None if dense_nll is None else max(0.0, dense_nll.value),
-        perplexity_difference=None if perplexity is None else perplexity.value,
+        kl=_value(means["kl"]),
+        nll=_likelihood(nll),
+        dense_nll=_likelihood(dense_nll),
+        perplexity_difference=_value(perplexity),
         perplexity_difference_ci=(perplexity or NOTHING).interval,
         needle_hits=hits,
         needle_cases=cases,
@@ -62,6 +108,7 @@ def join_trials(
         latency_missing=None,
         dense_latency_missing=None,
         is_pareto=False,
+        **intervals,
     )
 
 
@@ -94,9 +141,17 @@ def _mean(trials: Sequence[TrialRecord], name: str) -> Mean | None:
     return mean_of(samples) if samples else None
 
 
-def _share(mean: Mean | None) -> float:
+def _share(mean: Mean) -> float:
     """Sums of many shares may come out a last bit above 1."""
-    return min(1.0, max(0.0, (mean or NOTHING).value))
+    return min(1.0, max(0.0, mean.value))
+
+
+def _value(mean: Mean | None) -> float | None:
+    return None if mean is None else mean.value
+
+
+def _likelihood(mean: Mean | None) -> float | None:
+    return None if mean is None else max(0.0, mean.value)
 
 
 def _worst_head(trials: Sequence[TrialRecord]) -> float:

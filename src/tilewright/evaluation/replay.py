@@ -9,7 +9,7 @@ from tilewright.attention.backends.reference import SessionSpec, StepOutput
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.evaluation.stream import Doubles, Floats, Stream
-from tilewright.serving.sequence import PagedSequence, PagedStep, PagesByRow
+from tilewright.serving.decode import PagedSequence, PagedStep, PagesByRow
 
 Bools = npt.NDArray[np.bool_]
 
@@ -84,7 +84,7 @@ def _begin(stream: Stream, graph: Graph, plan: PlanSpec) -> PagedSequence:
 def _replay(stream: Stream, sequence: PagedSequence) -> list[StepReading]:
     readings = []
     for step, token in enumerate(stream.tokens):
-        with sequence.step(token) as paged:
+        with sequence.taking(token) as paged:
             readings.append(_read_step(stream, step, paged))
     return readings
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.models.forward import AttentionStep
 from tilewright.models.weights import Array
-from tilewright.serving.sequence import KeptAttention
+from tilewright.serving.decode import KeptAttention
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

@@ -1,16 +1,15 @@
 """Atomics: read, change and write elements where they are, when the memory serves the access."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.engine.core import NO_ROOM
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT, NO_ROOM
 from tilewright.executor import dma
-from tilewright.executor.access.address import addresses_of, aligned
-from tilewright.executor.access.translate import Piece
+from tilewright.executor.address import Piece, addresses_of, aligned
 from tilewright.executor.effect import Storage, read_pieces, write_pieces
 from tilewright.executor.poll import note_poll
 from tilewright.executor.program import Program
@@ -35,37 +34,28 @@ CHANGES: Mapping[str, Change] = {
 }
 
 
+@dataclass(eq=False, slots=True)
 class _Change:
     """What an atomic does when its last byte has been served, element after element."""
 
-    def __init__(
-        self,
-        op: str,
-        dtype: DType,
-        node: Node,
-        operands: Sequence[Node],
-        storages: Sequence[Storage],
-        pieces: Sequence[Piece],
-        count: int,
-    ) -> None:
-        self._change = CHANGES[op]
-        self._dtype = dtype
-        self._node = node
-        self._operands = operands
-        self._storages = storages
-        self._pieces = pieces
-        self._count = count
+    change: Change
+    dtype: DType
+    node: Node
+    operands: Sequence[Node]
+    storages: Sequence[Storage]
+    pieces: Sequence[Piece]
+    count: int
 
     def apply(self) -> bool:
         """Change the elements in memory; False if all are what they were."""
         # one at a time, in order: places of one access may share an address
-        item_bytes = self._dtype.storage.itemsize
-        widen = to_compute(self._dtype, self._dtype)
-        narrow = from_compute(self._dtype.compute, self._dtype)
-        operands = [widen(evaluate(node)) for node in self._operands]
-        found = np.empty(self._count, self._dtype.storage)
+        item_bytes = self.dtype.storage.itemsize
+        widen = to_compute(self.dtype, self.dtype)
+        narrow = from_compute(self.dtype.compute, self.dtype)
+        operands = [widen(evaluate(node)) for node in self.operands]
+        found = np.empty(self.count, self.dtype.storage)
         is_changed = False
-        for piece in self._pieces:
+        for piece in self.pieces:
             first = piece.skip_bytes // item_bytes
             for place in range(piece.num_bytes // item_bytes):
                 at = piece._replace(
@@ -74,15 +64,15 @@ class _Change:
                     num_bytes=item_bytes,
                     stride_bytes=item_bytes,
                 )
-                data = read_pieces(self._storages, [at], 1, item_bytes)
-                old = data.view(self._dtype.storage).reshape(1)
+                data = read_pieces(self.storages, [at], 1, item_bytes)
+                old = data.view(self.dtype.storage).reshape(1)
                 found[first + place] = old[0]
                 values = [operand[first + place] for operand in operands]
-                new = np.asarray([self._change(widen(old)[0], *values)], self._dtype.compute)
+                new = np.asarray([self.change(widen(old)[0], *values)], self.dtype.compute)
                 changed = narrow(new).view(np.uint8).reshape(1, -1)
                 is_changed |= not np.array_equal(changed, data)
-                write_pieces(self._storages, [at], changed)
-        self._node.settle(found)
+                write_pieces(self.storages, [at], changed)
+        self.node.settle(found)
         return is_changed
 
 
@@ -207,7 +197,7 @@ def _effect(
     picked = [Node(pick, (each,), line) for each in inputs]
     old = Node(not_captured, (), line)
     storages = program.run.storages
-    change = _Change(op, kind.dtype, old, picked, storages, pieces, count)
+    change = _Change(CHANGES[op], kind.dtype, old, picked, storages, pieces, count)
     served = program.run.effects.add(change, len(pieces), program.title)
 
     def arrange(found: Any) -> Any:

@@ -6,19 +6,21 @@ from typing import Any
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess
-from tilewright.engine.rows import NO_EFFECT
-from tilewright.executor.access.address import aligned, items_of
-from tilewright.executor.access.layout import Layout, layout_of, runs_of_addresses
-from tilewright.executor.access.order import Span
-from tilewright.executor.access.packed import (
+from tilewright.device.mmu import Walk
+from tilewright.engine.core import NO_EFFECT, NO_ROOM, NO_VALUE, IssuedAccess
+from tilewright.errors import AddressError
+from tilewright.executor.address import Piece, aligned, items_of
+from tilewright.executor.effect import Capture, Commit
+from tilewright.executor.layout import (
+    Layout,
     PackedLayout,
     aligned_spans,
+    layout_of,
     listed_halves,
     packed_layout,
+    runs_of_addresses,
 )
-from tilewright.executor.access.translate import Piece
-from tilewright.executor.effect import Capture, Commit, PackedCommit
+from tilewright.executor.order import Span
 from tilewright.executor.program import Program
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import BlockType, block_type
@@ -26,6 +28,7 @@ from tilewright.language.dtype import DType, int1, int4
 from tilewright.language.front import Node, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Pointers
+from tilewright.memory.address_text import access_text
 
 Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
 """How an access lies in memory, where in virtual addresses, and in which memories."""
@@ -150,12 +153,20 @@ def _reached(program: Program, pointers: Pointers, box: Box) -> Reached:
     layout = layout_of(affine, box, element.step)
     if element is not int4:
         spans = program.translator.spans(affine.base, layout)
-        return layout, spans, program.pieces(spans)
+        return layout, spans, _pieces(program, spans)
     whole_bytes = aligned_spans(affine.base, layout)
     if whole_bytes is not None:
-        return packed_layout(layout), whole_bytes, program.pieces(whole_bytes)
-    inside = tuple(map(slice, box.low, box.high))
-    return _reached_halves(program, affine.array(np.dtype(np.int64))[inside], box)
+        return packed_layout(layout), whole_bytes, _pieces(program, whole_bytes)
+    return _reached_halves(program, affine.array(np.dtype(np.int64))[box.slices], box)
+
+
+def _pieces(program: Program, spans: list[Span]) -> list[Piece]:
+    """Return where an access of the next command lies, or raise an AddressError."""
+    try:
+        return program.translator.pieces(spans, Walk(program.stream.walker, program.next_command))
+    except AddressError as fault:
+        book, pe = program.run.tensors(), program.stream.pe.coord
+        raise fault.explained(*access_text(book, pe, spans, fault.address)) from None
 
 
 def _issue_store(
@@ -173,8 +184,7 @@ def _issue_store(
     after = program.order.before_write(spans, command)
     served = NO_EFFECT
     if block.node is not None and program.carries(kind.dtype):
-        commits = Commit if kind.dtype is not int4 else PackedCommit
-        commit = commits(block.node, run.storages, pieces, layout)  # type: ignore[arg-type]
+        commit = Commit(block.node, run.storages, pieces, layout)
         served = run.effects.add(commit, len(pieces), program.title)
     accesses = accesses_of(program, pieces, Access.WRITE)
     value = NO_VALUE if block.number is None else block.number
@@ -264,7 +274,7 @@ def _runs(program: Program, addresses: Any, item_bytes: int) -> tuple[list[Span]
     spans = [Span(address, 1, size, size) for _, address, size in runs]
     pieces = []
     for (place, _, _), span in zip(runs, spans, strict=True):
-        for piece in program.pieces([span]):
+        for piece in _pieces(program, [span]):
             skip = place * item_bytes + piece.skip_bytes
             pieces.append(piece._replace(skip_bytes=skip))
     return spans, pieces

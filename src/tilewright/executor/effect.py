@@ -1,16 +1,15 @@
 """What happens to memory at simulated times: bytes are captured, committed, exchanged."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.engine.kind import EngineKind
+from tilewright.engine.core import NO_EFFECT
 from tilewright.errors import TilewrightError
-from tilewright.executor.access.layout import Layout
-from tilewright.executor.access.packed import PackedLayout
-from tilewright.executor.access.translate import Piece
-from tilewright.executor.compiled import compiled_front
+from tilewright.executor.address import Piece
+from tilewright.executor.layout import Layout, PackedLayout
 from tilewright.language.dtype import DType
 from tilewright.language.front import Node, evaluate
 from tilewright.language.source import add_place
@@ -64,96 +63,99 @@ class EffectLog:
                     raise
 
 
-def build_effect_log(kind: EngineKind, memories: Sequence[Any]) -> EffectLog:
-    """For programs on an engine; compiled code applies its captures and commits itself.
-
-    Each of the memories has a ``storage``; they may become more.
-    """
-    front = compiled_front(kind)
-    return EffectLog() if front is None else front.EffectLog(memories)
+Hear = Callable[[int], None]
+"""Is told the time."""
 
 
+class _Nothing:
+    """The effect of an access that only takes time."""
+
+    def apply(self) -> bool:
+        """Leave memory as it is."""
+        return False
+
+
+NOTHING = _Nothing()
+
+
+class WatchedEffectLog(EffectLog):
+    """Applies effects as ever, and then tells who watches them, in the order of events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_ps = 0  # of the event that is being applied
+        self._watched: dict[int, tuple[int, Hear]] = {}  # by effect: parts that are left, and who
+
+    def watch(self, effect: int, num_parts: int, hear: Hear, owner: object) -> int:
+        """Hear when all parts of an effect were served; an access without one gets one."""
+        number = self.add(NOTHING, num_parts, owner) if effect == NO_EFFECT else effect
+        self._watched[number] = num_parts, hear
+        return number
+
+    def apply(self, served: Sequence[tuple[int, int]]) -> None:
+        for at_ps, number in served:
+            self.at_ps = at_ps
+            super().apply(((at_ps, number),))
+            watched = self._watched.get(number)
+            if watched is None:
+                continue
+            num_parts, hear = watched
+            if num_parts > 1:
+                self._watched[number] = num_parts - 1, hear
+            else:
+                del self._watched[number]
+                hear(at_ps)
+
+
+@dataclass(eq=False, slots=True)
 class Capture:
     """A load reads its bytes, all at once, when the memory has served the last of them."""
 
-    __slots__ = ("dtype", "fill", "layout", "node", "pieces", "storages")
-
-    def __init__(
-        self,
-        node: Node,
-        storages: Sequence[Storage],
-        pieces: Sequence[Piece],
-        layout: Layout | PackedLayout,
-        dtype: DType,
-        fill: Any,
-    ) -> None:
-        self.node = node
-        self.storages = storages
-        self.pieces = pieces
-        self.layout = layout
-        self.dtype = dtype
-        self.fill = fill  # of the places outside the box
+    node: Node
+    storages: Sequence[Storage]
+    pieces: Sequence[Piece]
+    layout: Layout | PackedLayout
+    dtype: DType
+    fill: Any  # of the places outside the box
 
     def apply(self) -> bool:
-        layout, storage = self.layout, self.dtype.storage
+        layout, box, storage = self.layout, self.layout.box, self.dtype.storage
         data = read_pieces(self.storages, self.pieces, layout.num_segments, layout.segment_bytes)
-        inside = layout.gather(data, storage)
-        box = layout.box
-        if box.is_whole:
-            self.node.settle(inside)
-            return False
-        block = np.full(box.shape, self.fill, storage)
-        block[tuple(map(slice, box.low, box.high))] = inside
+        block = inside = layout.gather(data, storage)
+        if not box.is_whole:
+            block = np.full(box.shape, self.fill, storage)
+            block[box.slices] = inside
         self.node.settle(block)
         return False
 
 
+@dataclass(eq=False, slots=True)
 class Commit:
-    """A store's bytes become visible; its value is computed by then."""
+    """A store's bytes become visible; its value is computed by then.
 
-    __slots__ = ("layout", "node", "pieces", "storages")
+    Of elements of which a byte holds two, the other halves of bytes stay.
+    """
 
-    def __init__(
-        self, node: Node, storages: Sequence[Storage], pieces: Sequence[Piece], layout: Layout
-    ) -> None:
-        self.node = node
-        self.storages = storages
-        self.pieces = pieces
-        self.layout = layout
+    node: Node
+    storages: Sequence[Storage]
+    pieces: Sequence[Piece]
+    layout: Layout | PackedLayout
 
     def apply(self) -> None:
-        box = self.layout.box
+        layout, box = self.layout, self.layout.box
         value = evaluate(self.node)
         if value.shape != box.shape:
             value = np.broadcast_to(value, box.shape)
         if not box.is_whole:
-            value = value[tuple(map(slice, box.low, box.high))]
-        write_pieces(self.storages, self.pieces, self.layout.scatter(value))
-
-
-class PackedCommit:
-    """As a commit, of elements of which a byte holds two: the other halves of bytes stay."""
-
-    __slots__ = ("layout", "node", "pieces", "storages")
-
-    def __init__(
-        self,
-        node: Node,
-        storages: Sequence[Storage],
-        pieces: Sequence[Piece],
-        layout: PackedLayout,
-    ) -> None:
-        self.node = node
-        self.storages = storages
-        self.pieces = pieces
-        self.layout = layout
-
-    def apply(self) -> None:
-        layout = self.layout
-        value = np.broadcast_to(evaluate(self.node), layout.box.shape)
-        inside = value[tuple(map(slice, layout.box.low, layout.box.high))]
-        data = read_pieces(self.storages, self.pieces, layout.num_segments, layout.segment_bytes)
-        write_pieces(self.storages, self.pieces, layout.merge(data, inside))
+            value = value[box.slices]
+        if isinstance(layout, Layout):
+            data = layout.scatter(value)
+        else:
+            before = read_pieces(
+                self.storages, self.pieces, layout.num_segments, layout.segment_bytes
+            )
+            data = layout.merge(before, value)
+        write_pieces(self.storages, self.pieces, data)
 
 
 def read_pieces(

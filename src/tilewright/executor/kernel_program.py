@@ -3,20 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.executor.access.order import AccessOrder
-from tilewright.executor.access.translate import Translator
 from tilewright.executor.atomic import atomic, atomic_load, atomic_store
-from tilewright.executor.composite.run import run_composite
+from tilewright.executor.composite import run_composite
 from tilewright.executor.dma import load, store
 from tilewright.executor.message import peek, receive, send
+from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_poll
 from tilewright.executor.program import Program
-from tilewright.executor.run import Plan, Run
-from tilewright.executor.stream import Stream
+from tilewright.executor.run import Outcome, Plan, Run
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType, int4
 from tilewright.language.source import SourceLine
 from tilewright.language.value import Block, Pointers
+
+# names of the module, since an enum finds its members by a function
+ISSUED, UNSUPPORTED, BATCH_FULL, OFFSETS_PENDING = Outcome
 
 
 class KernelProgram(Program):
@@ -43,16 +44,9 @@ def program_class(run: Run) -> type[KernelProgram]:
 class NativeProgram(KernelProgram):
     """Operators of blocks go to the desk by themselves; these calls are for all others."""
 
-    def __init__(
-        self,
-        run: Run,
-        stream: Stream,
-        translator: Translator,
-        name: str,
-        ids: tuple[int, ...],
-        counts: tuple[int, ...],
-    ) -> None:
-        super().__init__(run, stream, translator, name, ids, counts)
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        run, stream, translator = self.run, self.stream, self.translator
         front: Any = run.front
         if translator.paths is None:
             channels = translator.channels
@@ -95,24 +89,23 @@ class NativeProgram(KernelProgram):
     def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
         if self.is_composing:
             return None
-        block = self.desk.load(pointers, mask, other)
-        if block is True:
+        found = self.desk.load(pointers, mask, other)
+        if found is OFFSETS_PENDING:
             self.elements(pointers.offsets)
-            block = self.desk.load(pointers, mask, other)
-        if block is False:
+            found = self.desk.load(pointers, mask, other)
+        if found is BATCH_FULL:
             self.hand_over_if_long()
-            block = self.desk.load(pointers, mask, other)
-        known: Block | None = block
-        return known
+            found = self.desk.load(pointers, mask, other)
+        return None if found is UNSUPPORTED else found
 
     def known_store(self, pointers: Any, value: Any, mask: Any) -> bool:
         if self.is_composing:
             return False
-        is_stored = self.desk.store(pointers, value, mask)
-        if is_stored is False:
+        outcome = self.desk.store(pointers, value, mask)
+        if outcome is BATCH_FULL:
             self.hand_over_if_long()
-            is_stored = self.desk.store(pointers, value, mask)
-        return is_stored is True
+            outcome = self.desk.store(pointers, value, mask)
+        return outcome is ISSUED
 
     @property
     def last_read(self) -> int:

@@ -1,9 +1,12 @@
-"""Starts kernels on the PEs of one device, and builds the rings that their programs use."""
+"""Starts kernels on the PEs of one device: terms of a launch, its rings, its programs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access, ChannelDeal, num_channels
@@ -11,49 +14,144 @@ from tilewright.device.ipcq import Ring, RingPool, check_room
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
+from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
-from tilewright.executor.access.translate import Translator
+from tilewright.executor.address import Translator
 from tilewright.executor.effect import EffectLog
+from tilewright.executor.error import explained
+from tilewright.executor.kernel_program import program_class
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post, build_post
-from tilewright.executor.run import Memory, Run
-from tilewright.executor.sanitize.program import tagged_arguments, watch_launch
+from tilewright.executor.program import Program
+from tilewright.executor.run import Memory, Replicated, Run
+from tilewright.executor.sanitize.program import WatchedProgram, tagged_arguments, watch_launch
 from tilewright.executor.stream import Stream
-from tilewright.executor.stream_programs import StreamPrograms
-from tilewright.executor.terms import Gatekeeper, Share, Terms
-from tilewright.language.kernel import Kernel
+from tilewright.language.executor import enter_program
+from tilewright.language.kernel import Kernel, seen_by
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import TensorBook
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one PE does in a launch: programs by their ids, and the arguments that it sees."""
+
+    pe: PeCoord
+    ids: Sequence[tuple[int, ...]]
+    arguments: Mapping[str, Any]  # checked
+
+
+class Gatekeeper(Protocol):
+    """Says when the programs of a stream may begin, and hears when all are issued.
+
+    Both are called in the stream's own program of the hub, which may wait.
+    """
+
+    def begin(self, stream: Stream) -> None: ...
+    def end(self, stream: Stream) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all programs of a launch."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    carries_data: bool = True
+    neighbours: Neighbours | None = None
+    post: Post | None = None
+    """Rings that were installed before, in the place of neighbours."""
+    installed: Mapping[PeCoord, Post] = field(default_factory=dict)
+    """Rings that programs of a PE use if the launch has neither of these."""
+    resident: int = 1
+    """Programs of a PE that run at a time: each has its part of registers and TCM."""
+    replicas: Sequence[Replicated] = ()
+    observer: Any = None
+    sanitizer: Sanitizer | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPrograms:
+    """What one stream of a PE does in a launch."""
+
+    shared: Run
+    stream: Stream
+    translator: Translator
+    terms: Terms
+    arguments: Mapping[str, Any]
+    ids: Sequence[tuple[int, ...]]
+    gate: Gatekeeper
+
+    def run(self) -> None:
+        with np.errstate(all="ignore"):  # each greenlet has NumPy's state of its own
+            self.gate.begin(self.stream)
+            self.translator.num_streams += 1
+            self._run()
+            for post in self.shared.posts:
+                post.release(self.stream)
+            self.gate.end(self.stream)
+            self.translator.num_streams -= 1
+
+    def _run(self) -> None:
+        program = self._program(self.ids[0])
+        with explained():
+            run = self._call(program)
+            run()
+            for ids in self.ids[1:]:
+                if not program.begin_anew(ids):
+                    program.end()
+                    program = self._program(ids)
+                    run = self._call(program)
+                run()
+            program.end()
+            self._count()
+            self.stream.hand_over()
+
+    def _program(self, ids: tuple[int, ...]) -> Program:
+        name, grid = self.terms.kernel.name, self.terms.grid
+        make = program_class(self.shared) if self.shared.sanitizer is None else WatchedProgram
+        program = make(self.shared, self.stream, self.translator, name, ids, grid)
+        enter_program(program)
+        return program
+
+    def _call(self, program: Program) -> Callable[[], Any]:
+        """The kernel with what the program sees: by place where it can, since names take longer."""
+        function = self.terms.kernel.function
+        named = seen_by(program, self.arguments)
+        code = function.__code__
+        placed = [named.pop(name) for name in code.co_varnames[: code.co_argcount]]
+        return partial(function, *placed, **named)
+
+    def _count(self) -> None:
+        self.shared.counters.commands += self.stream.issuer.num_commands
+        self.shared.count_accesses()
+        self.translator.count_pages()
+        self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
+
 
 MmuOf = Callable[[PeCoord], Mmu]
 """The MMU of a PE."""
 
 
+@dataclass(eq=False, repr=False)
 class Launcher:
     """Runs kernels on the PEs of one device, over the memories that it is given."""
 
-    def __init__(
-        self,
-        device: Device,
-        memories: Sequence[Memory],
-        locate: Callable[[int], tuple[int, int, int]],
-        mmu_of: MmuOf,
-        functions: Mapping[str, Callable[..., Any]],
-        pe_of: Callable[[PeCoord], Pe],
-        tcm_used_bytes: Callable[[PeCoord], int],
-        tensors: Callable[[], TensorBook],
-    ) -> None:
-        self.device = device
-        self._memories = memories
-        self._locate = locate
-        self._mmu_of = mmu_of
-        self._functions = functions
-        self._pe_of = pe_of
-        self._tcm_used_bytes = tcm_used_bytes  # by tensors
-        self._tensors = tensors  # a new book of those that live, for the text of an error
+    device: Device
+    memories: Sequence[Memory]
+    locate: Callable[[int], tuple[int, int, int]]
+    mmu_of: MmuOf
+    functions: Mapping[str, Callable[..., Any]]
+    pe_of: Callable[[PeCoord], Pe]
+    tcm_used_bytes: Callable[[PeCoord], int]  # by tensors
+    tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
+
+    def __post_init__(self) -> None:
         self._translators: dict[PeCoord, Translator] = {}
         self._num_posts = 0
-        self._rings = RingPool(device)
+        self._rings = RingPool(self.device)
 
     def start(
         self, hub: Hub, effects: EffectLog, terms: Terms, shares: Sequence[Share], gate: Gatekeeper
@@ -63,10 +161,10 @@ class Launcher:
         run = Run(
             self.device,
             hub,
-            self._memories,
+            self.memories,
             effects,
-            self._functions,
-            self._tensors,
+            self.functions,
+            self.tensors,
             terms.carries_data,
             limits=terms.limits,
             replicas=terms.replicas,
@@ -105,7 +203,7 @@ class Launcher:
 
     def _beside_tensors(self, coord: PeCoord) -> Pe:
         """A PE as programs have it beside tensors in its TCM."""
-        pe, used_bytes = self._pe_of(coord), self._tcm_used_bytes(coord)
+        pe, used_bytes = self.pe_of(coord), self.tcm_used_bytes(coord)
         if not used_bytes:
             return pe
         far_bytes = pe.issuer.far_bytes - used_bytes
@@ -117,7 +215,7 @@ class Launcher:
 
     def install(self, neighbours: Neighbours, *, is_exclusive: bool = False) -> Post:
         """Build rings that launches on these PEs share; none of them was used before."""
-        post = self._post(neighbours, {pe: self._pe_of(pe) for pe in neighbours.table})
+        post = self._post(neighbours, {pe: self.pe_of(pe) for pe in neighbours.table})
         post.is_exclusive = is_exclusive
         return post
 
@@ -160,7 +258,7 @@ class Launcher:
         if coord not in self._translators:
             machine = self.device.machine
             deal = ChannelDeal(*(num_channels(machine, coord, access) for access in Access))
-            self._translators[coord] = Translator(self._mmu_of(coord), self._locate, deal)
+            self._translators[coord] = Translator(self.mmu_of(coord), self.locate, deal)
         return self._translators[coord]
 
 

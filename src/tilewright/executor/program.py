@@ -7,27 +7,26 @@ from typing import Any, cast
 import numpy as np
 
 from tilewright.device.dma import Access
-from tilewright.device.mmu import Walk
-from tilewright.engine.core import NO_ROOM, NO_WALK, Issuer
+from tilewright.engine.core import NO_ROOM, NO_WALK
+from tilewright.engine.issuer import Issuer
 from tilewright.engine.limit import limit_error
-from tilewright.errors import AddressError, TileRoomError
-from tilewright.executor.access.order import AccessOrder, Span
-from tilewright.executor.access.translate import Piece, Translator
+from tilewright.errors import TileRoomError
+from tilewright.executor.address import Translator
+from tilewright.executor.error import held_text
 from tilewright.executor.grid import ProgramTitle
+from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_wait
 from tilewright.executor.run import Plan, Run
 from tilewright.executor.stream import Stream
-from tilewright.executor.tile_room import held_text
 from tilewright.language.block_type import BlockType
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
 from tilewright.language.eager import array_function
+from tilewright.language.executor import current_program
 from tilewright.language.front import Node, is_determined
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block
 from tilewright.language.value_executor import ValueExecutor
 from tilewright.machine.coords import HARDWARE_AXES, place_on_axis
-from tilewright.memory.address_text import access_text
 
 
 class Program(ValueExecutor):
@@ -101,14 +100,6 @@ class Program(ValueExecutor):
             raise limit_error(where, f"more than {limit} commands", "commands", limit)
         if self.issuer.num_commands >= self.stream.piece_end and not self.is_composing:
             self.stream.hand_over_long(str(self), source_line())
-
-    def pieces(self, spans: list[Span]) -> list[Piece]:
-        """Return where an access of the next command lies, or raise an AddressError."""
-        try:
-            return self.translator.pieces(spans, Walk(self.stream.walker, self.next_command))
-        except AddressError as fault:
-            book, pe = self.run.tensors(), self.stream.pe.coord
-            raise fault.explained(*access_text(book, pe, spans, fault.address)) from None
 
     def trip(self, memory: int, access: Access, channel: int) -> int:
         """The way of accesses to a memory, built at the first of them."""

@@ -2,22 +2,54 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access
+from tilewright.device.mmu import Walk
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.engine.limit import Limits
-from tilewright.executor.compiled import compiled_front
+from tilewright.engine.spec import EngineKind
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
+from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import GemmCharge
-from tilewright.language.meaning.table import MEANINGS
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
+from tilewright.native import native_core
+
+
+class Outcome(Enum):
+    """What became of an access that compiled code was asked to issue."""
+
+    ISSUED = 0  # of a load: it returns the block instead
+    UNSUPPORTED = 1  # `executor.dma` issues it, or raises
+    BATCH_FULL = 2  # hand the commands over, then ask again
+    OFFSETS_PENDING = 3  # of a load: wait for the offsets, then ask again
+
+
+_core = native_core()
+
+if _core is not None:
+    _core.adopt_executor({each.name: each for each in (*Access, *Outcome)} | {"Walk": Walk})
+
+
+def compiled_front(kind: EngineKind) -> Any:
+    """Return what issues commands on an engine; None on all but that of the compiled core."""
+    return _core if kind is EngineKind.NATIVE else None
+
+
+def build_effect_log(kind: EngineKind, memories: Sequence[Any]) -> EffectLog:
+    """For programs on an engine; compiled code applies its captures and commits itself.
+
+    Each of the memories has a ``storage``; they may become more.
+    """
+    front = compiled_front(kind)
+    return EffectLog() if front is None else front.EffectLog(memories)
 
 
 @dataclass(frozen=True, slots=True)

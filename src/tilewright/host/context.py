@@ -10,11 +10,11 @@ import numpy as np
 
 from tilewright.collectives.config import parse_config
 from tilewright.collectives.direction import Topology, parse_topology
+from tilewright.collectives.group import RankMap
 from tilewright.collectives.install import WHERE, RingRequest, install_rings
-from tilewright.collectives.option import RingKeys, parse_ring
-from tilewright.collectives.rank_map import RankMap
 from tilewright.collectives.rings import InstallPlan
-from tilewright.collectives.worker import Workers
+from tilewright.collectives.tuning import RingKeys, parse_ring
+from tilewright.collectives.work import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.limit import Limits
 from tilewright.errors import RequestError

@@ -12,9 +12,8 @@ from tilewright.collectives.buffers import (
     rows_by_size,
 )
 from tilewright.collectives.group import Group
-from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.option import CallKeys, parse_call
-from tilewright.collectives.reduction import Reduction
+from tilewright.collectives.operation import Call, Operation, Reduction
+from tilewright.collectives.tuning import CallKeys, parse_call
 from tilewright.collectives.work import JointWork, Work
 from tilewright.errors import CollectiveError
 from tilewright.host.point_to_point import PointToPoint

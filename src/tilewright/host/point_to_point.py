@@ -6,7 +6,7 @@ from typing import Any, Unpack
 from tilewright.collectives.buffers import Buffers, Piece
 from tilewright.collectives.group import Group
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.option import CallOptions, RingKeys, parse_ring
+from tilewright.collectives.tuning import CallOptions, RingKeys, parse_ring
 from tilewright.collectives.work import Work
 from tilewright.errors import CollectiveError
 from tilewright.host.process_group import ProcessGroups

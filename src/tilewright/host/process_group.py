@@ -6,14 +6,19 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Unpack
 
+from tilewright.collectives.algorithm import Algorithm
 from tilewright.collectives.config import CollectiveConfig, parse_config
-from tilewright.collectives.group import Group, RankPlaces
-from tilewright.collectives.option import RingKeys, RingOptions, parse_ring
-from tilewright.collectives.rank_map import RankMap, num_mapped_ranks, places_of_ranks
+from tilewright.collectives.group import (
+    Group,
+    RankMap,
+    RankPlaces,
+    num_mapped_ranks,
+    places_of_ranks,
+    targets_of,
+)
 from tilewright.collectives.rings import RingBook
-from tilewright.collectives.staging import targets_of
-from tilewright.collectives.table import Algorithm
-from tilewright.collectives.worker import Workers
+from tilewright.collectives.tuning import RingKeys, RingOptions, parse_ring
+from tilewright.collectives.work import Workers
 from tilewright.collectives.world import World
 from tilewright.errors import CollectiveError
 from tilewright.runtime.deployment import Deployments

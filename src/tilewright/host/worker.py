@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from tilewright.collectives.worker import Workers
+from tilewright.collectives.work import Workers
 from tilewright.errors import CollectiveError, RequestError
 
 

@@ -197,9 +197,14 @@ class Box(NamedTuple):
     def is_empty(self) -> bool:
         return any(low >= high for low, high in zip(self.low, self.high, strict=True))
 
+    @property
+    def slices(self) -> tuple[slice, ...]:
+        """The places inside, as a subscript of an array."""
+        return tuple(map(slice, self.low, self.high))
+
     def array(self) -> np.ndarray[Any, Any]:
         mask = np.zeros(self.shape, np.bool_)
-        mask[tuple(map(slice, self.low, self.high))] = True
+        mask[self.slices] = True
         return mask
 
     def broadcast(self, shape: Shape) -> "Box":

@@ -1,6 +1,6 @@
 """Dtypes of the kernel language: Triton's, and int4. What they are, not what ops make of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -26,6 +26,11 @@ class Signedness(Enum):
 
     SIGNED = 0
     UNSIGNED = 1
+
+
+def _is_named(name: str) -> "Callable[[DType], bool]":
+    """Return the method that says whether a dtype is the one of a name."""
+    return lambda self: self.name == name
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -102,56 +107,26 @@ class DType:
     def is_bool(self) -> bool:
         return self.kind_of_value is Kind.BOOLEAN
 
-    def is_int1(self) -> bool:
-        return self.is_bool()
-
-    def is_int4(self) -> bool:
-        return self.name == "int4"
-
-    def is_int8(self) -> bool:
-        return self.name == "int8"
-
-    def is_int16(self) -> bool:
-        return self.name == "int16"
-
-    def is_int32(self) -> bool:
-        return self.name == "int32"
-
-    def is_int64(self) -> bool:
-        return self.name == "int64"
-
-    def is_uint8(self) -> bool:
-        return self.name == "uint8"
-
-    def is_uint16(self) -> bool:
-        return self.name == "uint16"
-
-    def is_uint32(self) -> bool:
-        return self.name == "uint32"
-
-    def is_uint64(self) -> bool:
-        return self.name == "uint64"
+    is_int1 = is_bool
 
     def is_fp8(self) -> bool:
         return self.is_floating() and self.primitive_bitwidth == 8
 
-    def is_fp8e4nv(self) -> bool:
-        return self.name == "fp8e4nv"
-
-    def is_fp8e5(self) -> bool:
-        return self.name == "fp8e5"
-
-    def is_fp16(self) -> bool:
-        return self.name == "fp16"
-
-    def is_bf16(self) -> bool:
-        return self.name == "bf16"
-
-    def is_fp32(self) -> bool:
-        return self.name == "fp32"
-
-    def is_fp64(self) -> bool:
-        return self.name == "fp64"
+    is_int4 = _is_named("int4")
+    is_int8 = _is_named("int8")
+    is_int16 = _is_named("int16")
+    is_int32 = _is_named("int32")
+    is_int64 = _is_named("int64")
+    is_uint8 = _is_named("uint8")
+    is_uint16 = _is_named("uint16")
+    is_uint32 = _is_named("uint32")
+    is_uint64 = _is_named("uint64")
+    is_fp8e4nv = _is_named("fp8e4nv")
+    is_fp8e5 = _is_named("fp8e5")
+    is_fp16 = _is_named("fp16")
+    is_bf16 = _is_named("bf16")
+    is_fp32 = _is_named("fp32")
+    is_fp64 = _is_named("fp64")
 
     def is_ptr(self) -> bool:
         return False

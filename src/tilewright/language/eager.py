@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.current import entered
 from tilewright.language.dtype import dtype_of
-from tilewright.language.executor import Executor
+from tilewright.language.executor import Executor, entered
 from tilewright.language.front import constant_node, evaluate
+from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import Bound
-from tilewright.language.meaning.table import MEANINGS
 from tilewright.language.value import Block
 from tilewright.language.value_executor import ValueExecutor
 

@@ -1,7 +1,7 @@
 """Chooses who holds values and computes them: compiled code, or its definition in Python.
 
 This is the only place that knows. Both give the same results; without a compiler there is the
-definition alone. Who issues commands is chosen in ``executor.compiled``.
+definition alone. Who issues commands is chosen in ``executor.run``.
 """
 
 from collections.abc import Callable
@@ -16,27 +16,10 @@ from tilewright.errors import TilewrightError
 from tilewright.language.affine import Affine, Box
 from tilewright.language.block_type import PointerType, block_type
 from tilewright.language.dtype import float32, int1, int4, int32, int64
-from tilewright.language.node_plain import explained, not_captured
+from tilewright.language.plain import explained
+from tilewright.language.plain import not_captured as not_captured
 from tilewright.language.source import ROOMS, add_place
 from tilewright.native import native_core
-
-__all__ = (
-    "FUNCTION_TYPES",
-    "BlockFields",
-    "IndexFields",
-    "IntegerFields",
-    "MaskFields",
-    "Node",
-    "PointersFields",
-    "adopt_values",
-    "compiled_function",
-    "constant_node",
-    "direct",
-    "evaluate",
-    "is_determined",
-    "not_captured",
-    "planned",
-)
 
 _core = native_core()
 
@@ -49,13 +32,13 @@ if _core is not None:
     FUNCTION_TYPES = (FunctionType, _core.PlannedCall)
 
 if TYPE_CHECKING or _core is None:
-    from tilewright.language.node_plain import Node, evaluate, is_determined
-    from tilewright.language.value_plain import (
-        BlockFields,
-        IndexFields,
-        MaskFields,
-        PointersFields,
-    )
+    from tilewright.language.plain import BlockFields as BlockFields
+    from tilewright.language.plain import IndexFields as IndexFields
+    from tilewright.language.plain import MaskFields as MaskFields
+    from tilewright.language.plain import Node as Node
+    from tilewright.language.plain import PointersFields as PointersFields
+    from tilewright.language.plain import evaluate as evaluate
+    from tilewright.language.plain import is_determined as is_determined
 
     IntegerFields = int
 

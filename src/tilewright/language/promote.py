@@ -1,10 +1,17 @@
-"""Which dtype an op computes in: Triton's promotion of blocks and of Python's weak scalars."""
+"""Arithmetic of dtypes and known scalars: what an op computes in, by promotion, and what it gives.
 
-from collections.abc import Sequence
+Blocks and Python's weak scalars are promoted as Triton does it. A scalar result of int32 or int64
+that does not fit is an error; all other integers wrap, as blocks do.
+"""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from tilewright.errors import KernelTypeError
+import numpy as np
+
+from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.dtype import (
     DType,
     bfloat16,
@@ -108,3 +115,145 @@ def common_dtype(op: str, operands: Sequence[Operand]) -> DType:
         return fold(blocks)
     block, number = fold(blocks), fold(numbers)
     return _promoted(op, block, block if number.kind() <= block.kind() else number)
+
+
+Number = int | float
+
+
+def number_as(value: Number, dtype: DType) -> Number:
+    """Convert a number as a cast does: round floats, cut fractions, keep the low bits."""
+    if dtype.is_floating():
+        return float(np.asarray(value).astype(dtype.compute).astype(dtype.storage))
+    if dtype.is_bool():
+        return int(value != 0)
+    if isinstance(value, float) and not np.isfinite(value):
+        fix = "choose another value with tl.where first"
+        raise KernelError("scalar", f"{value} converted to {dtype!r}", "a finite number", fix)
+    return _wrapped(int(value), dtype)
+
+
+def reinterpreted(value: Number, source: DType, wanted: DType) -> Number:
+    """The bits of a number of one dtype as a number of another."""
+    if source.primitive_bitwidth != wanted.primitive_bitwidth:
+        found, fix = f"the bits of {source!r} as {wanted!r}", "leave bitcast out"
+        raise KernelTypeError("scalar", found, "dtypes of one width", fix)
+    bits = np.asarray(value).astype(source.storage).view(wanted.storage)
+    number: Number = int(bits) if wanted.is_int() else float(bits)
+    return number
+
+
+def computed(
+    op: str, left: Number, right: Number, left_type: Operand, right_type: Operand
+) -> tuple[Number, DType]:
+    """The result of an operator and its dtype; a type is a dtype, or the number if it is weak."""
+    dtype = computation_dtype(op, left_type, right_type)
+    if op == "div" and not dtype.is_floating():
+        dtype = float32
+    if dtype.is_floating():
+        return _float_result(op, left, right, dtype), dtype
+    one, other = (
+        _operand(op, left, left_type, dtype, keeps_sign=op == "shr" and _is_signed(left_type)),
+        _operand(op, right, right_type, dtype),
+    )
+    result = _shifted(op, one, other, dtype) if op in ("shl", "shr") else _INTEGER[op](one, other)
+    if dtype not in (int32, int64):
+        return _wrapped(result, dtype), dtype
+    if not dtype.get_int_min_value() <= result <= dtype.get_int_max_value():
+        wider = "convert an operand with .to(tl.int64)" if dtype is int32 else "use smaller sizes"
+        raise KernelError("scalar arithmetic", f"{result}", f"a value that fits {dtype}", wider)
+    return result, dtype
+
+
+def compared(op: str, left: Number, right: Number, left_type: Operand, right_type: Operand) -> bool:
+    """Whether a comparison holds, in the dtype that both are converted to."""
+    dtype = computation_dtype(op, left_type, right_type)
+    if dtype.is_floating():
+        return bool(_COMPARISON[op](number_as(left, dtype), number_as(right, dtype)))
+    one, other = (
+        _operand(op, left, left_type, dtype),
+        _operand(op, right, right_type, dtype),
+    )
+    return bool(_COMPARISON[op](one, other))
+
+
+def _float_result(op: str, left: Number, right: Number, dtype: DType) -> float:
+    function = _FLOAT.get(op)
+    if function is None:
+        fix = "convert the operands to integers first"
+        raise KernelTypeError(op, f"{op} of {dtype!r}", "integers", fix)
+    compute = dtype.compute.type
+    with np.errstate(all="ignore"):
+        one, other = compute(number_as(left, dtype)), compute(number_as(right, dtype))
+        return float(np.asarray(function(one, other)).astype(dtype.storage))
+
+
+def _is_signed(operand: Operand) -> bool:
+    return isinstance(operand, DType) and operand.signed
+
+
+def _operand(
+    op: str, value: Number, operand: Operand, dtype: DType, keeps_sign: bool = False
+) -> int:
+    """An integer in the dtype of the computation; a weak number has to fit it."""
+    number = int(value)
+    if isinstance(operand, DType):
+        return number if keeps_sign else _wrapped(number, dtype)
+    if not dtype.get_int_min_value() <= number <= dtype.get_int_max_value():
+        fix = "convert the scalar, or write a number that fits"
+        raise KernelTypeError(op, f"{number} beside {dtype!r}", f"a number that fits {dtype}", fix)
+    return number
+
+
+def _wrapped(value: int, dtype: DType) -> int:
+    bits = dtype.primitive_bitwidth
+    low = value & ((1 << bits) - 1)
+    return low - (1 << bits) if dtype.signed and low >> (bits - 1) else low
+
+
+def _shifted(op: str, value: int, amount: int, dtype: DType) -> int:
+    """Shift an integer; by its width or more, or by a negative amount, only the sign stays."""
+    if not 0 <= amount < dtype.primitive_bitwidth:
+        return -1 if op == "shr" and value < 0 else 0
+    return value << amount if op == "shl" else value >> amount
+
+
+def _quotient(left: int, right: int) -> int:
+    """Divide as C and Triton do: towards zero."""
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _remainder(left: int, right: int) -> int:
+    return left - right * _quotient(left, right)
+
+
+_INTEGER: Mapping[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "quotient": _quotient,
+    "remainder": _remainder,
+    "pow": operator.pow,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "maximum": max,
+    "minimum": min,
+}
+_FLOAT: Mapping[str, Callable[[Any, Any], Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "floordiv": np.floor_divide,
+    "mod": np.mod,
+    "remainder": np.fmod,
+    "pow": np.power,
+    "maximum": np.fmax,
+    "minimum": np.fmin,
+}
+_COMPARISON: Mapping[str, Callable[[Any, Any], bool]] = {
+    name: getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne")
+}

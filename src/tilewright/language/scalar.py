@@ -5,7 +5,7 @@ and they know their dtype, so that they promote blocks as Triton's runtime scala
 Python number in a kernel is weak: it takes the dtype of what it meets.
 
 ``//`` and ``%`` of a scalar are Python's. A Triton kernel divides by ``quotient`` and ``remainder``
-instead, see ``triton_rewrite``.
+instead, see ``triton.rewrite``.
 """
 
 from collections.abc import Mapping
@@ -18,8 +18,14 @@ from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.block_type import PointerType
 from tilewright.language.dtype import DTYPES, DType, dtype_of, float32, int4, int32, int64, uint64
 from tilewright.language.front import IntegerFields
-from tilewright.language.promote import computation_dtype, scalar_dtype
-from tilewright.language.scalar_rule import compared, computed, number_as, reinterpreted
+from tilewright.language.promote import (
+    compared,
+    computation_dtype,
+    computed,
+    number_as,
+    reinterpreted,
+    scalar_dtype,
+)
 
 INT32_LIMIT = 2**31
 INT64_LIMIT = 2**63

@@ -1,17 +1,15 @@
 """Where in the user's own code something was said."""
 
 import sys
-from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from os.path import relpath
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
-from typing import Any
+from types import CodeType, FrameType
 
 from tilewright.errors import TilewrightError
 
-ROOM = str(Path(__file__).parent)
-ROOMS = (ROOM, str(Path(__file__).parents[1] / "executor"))
+_PACKAGES = ("language", "executor", "interop/kernbench/language")
+ROOMS = tuple(str(Path(__file__).parents[1] / package) for package in _PACKAGES)
+"""Directories of code that a kernel calls. Errors, traces and profiles show the kernel's line."""
 
 SourceLine = tuple[CodeType, int]
 """A function of the user's and an instruction in it; cheap to note, ``line_text`` reads it."""
@@ -20,39 +18,6 @@ SourceLine = tuple[CodeType, int]
 def is_ours(code: CodeType) -> bool:
     """Whether the language itself says it, or what runs programs, rather than a kernel."""
     return code.co_filename.startswith(ROOMS)
-
-
-def count_as_language(module: Mapping[str, Any]) -> None:
-    """Let a module elsewhere count as the language's own code; called at its end with globals().
-
-    Errors, traces and profiles then show the kernel's line that calls its functions. Only the
-    spelling of their file's path changes: it leads through the language's directory.
-    """
-    for function in _functions_of(module):
-        function.__code__ = _led_through(function.__code__)
-
-
-def _functions_of(module: Mapping[str, Any]) -> Iterator[FunctionType]:
-    """Functions that a module defines, those of its classes included."""
-    own = [value for value in module.values() if _is_of(value, module["__name__"])]
-    for value in own:
-        members = vars(value).values() if isinstance(value, type) else (value,)
-        for member in members:
-            inner = getattr(member, "fget", None) or getattr(member, "__func__", member)
-            if isinstance(inner, FunctionType) and not is_ours(inner.__code__):
-                yield inner
-
-
-def _is_of(value: object, module_name: str) -> bool:
-    return getattr(value, "__module__", None) == module_name
-
-
-def _led_through(code: CodeType) -> CodeType:
-    constants = tuple(
-        _led_through(value) if isinstance(value, CodeType) else value for value in code.co_consts
-    )
-    file = f"{ROOM}/{relpath(code.co_filename, ROOM)}"
-    return code.replace(co_filename=file, co_consts=constants)
 
 
 def source_line() -> SourceLine:

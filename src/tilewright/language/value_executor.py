@@ -13,7 +13,7 @@ from tilewright.language.dtype import DType, dtype_of, int4, int32, int64
 from tilewright.language.executor import Executor
 from tilewright.language.front import Node, constant_node, evaluate
 from tilewright.language.known import known_binary
-from tilewright.language.pointer_convert import address_of, integers_of, pointers_of, pointers_to
+from tilewright.language.pointer import address_of, integers_of, pointers_of, pointers_to
 from tilewright.language.scalar import INT32_LIMIT, Int32, Int64, constant_dtype
 from tilewright.language.source import line_text, source_line
 from tilewright.language.value import Block, Index, Mask, Pointers, Value

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tilewright.device.cost_table import CostClass, cost_class_of
 from tilewright.device.gemm import build_gemm
+from tilewright.device.vector import CostClass, cost_class_of
 from tilewright.machine.build import Machine
 from tilewright.machine.spec import HbmSpec, VectorSpec
 from tilewright.machine.totals import usable_share

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.device.ipcq import RingSpec
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
-from tilewright.language.argument import ArrayArgument
+from tilewright.language.kernel import ArrayArgument
 from tilewright.programs.attention_reference import attention
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.check import row_error, tolerance_of

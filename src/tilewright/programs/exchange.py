@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from tilewright.collectives.algorithm import AUTO_ALGORITHM
+from tilewright.collectives.algorithms import find_algorithm
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.table import AUTO_ALGORITHM, find_algorithm
 from tilewright.device.least_time import fabric_ps
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Split

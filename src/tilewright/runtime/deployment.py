@@ -8,9 +8,9 @@ from weakref import WeakSet
 import numpy as np
 
 from tilewright.errors import RequestError
+from tilewright.executor.layout import bytes_of_elements
 from tilewright.executor.quiet import rare_collections
 from tilewright.language.dtype import DType
-from tilewright.language.packing import bytes_of_elements
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory.mapping import Sight

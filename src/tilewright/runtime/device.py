@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 
 from tilewright import language
 from tilewright.device.build import Device, build_device
-from tilewright.device.command_path import CommandPath
+from tilewright.device.command import CommandPath
 from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, Engine, EngineKind
+from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub
-from tilewright.engine.message import first_line
 from tilewright.errors import DeviceError, TilewrightError
-from tilewright.executor.effect import EffectLog, Storage, build_effect_log
+from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.launcher import Launcher, MmuOf
 from tilewright.executor.quiet import quiet_values, rare_collections
-from tilewright.executor.run import Memory
+from tilewright.executor.run import Memory, build_effect_log
 from tilewright.machine.address import Location, PhysicalAddress, SubUnit
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 from weakref import WeakMethod, WeakSet, finalize, ref
 
 from tilewright.device.build import Device
-from tilewright.device.command_path import CommandPath, Delivery
+from tilewright.device.command import CommandPath, Delivery
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
+from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub
 from tilewright.engine.hub_program import Program
 from tilewright.engine.limit import Limits
-from tilewright.engine.message import first_line
 from tilewright.errors import (
     DeadlockError,
     EngineError,

@@ -10,9 +10,9 @@ from types import FrameType
 import tilewright
 from tilewright.device.dma import Access
 from tilewright.errors import KernelError
-from tilewright.executor.sanitize.effect import WatchedEffectLog
-from tilewright.language.current import program_here
+from tilewright.executor.effect import WatchedEffectLog
 from tilewright.language.dtype import DType, int4
+from tilewright.language.executor import program_here
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.sanitizer.access import AccessKind, Launch
 from tilewright.memory.sanitizer.sanitizer import Sanitizer

@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Mmu
 from tilewright.engine import TaskGraph
-from tilewright.engine.rows import NO_EFFECT
+from tilewright.engine.core import NO_EFFECT
 from tilewright.errors import TilewrightError
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.mapping import MapMsg, UnmapMsg, num_entries
@@ -150,7 +150,7 @@ def _change_table(
     """Do to the table of a PE what a message says; a failure is the request's."""
     try:
         if isinstance(message, MapMsg):
-            mmu.map(message.mappings, shared)
+            mmu.table.map(message.mappings, shared)
             return
         mmu.unmap(message.ranges, shared)
         if watch is not None:

@@ -12,24 +12,23 @@ import numpy as np
 
 from tilewright import language
 from tilewright.device.build import Device
-from tilewright.device.command_path import CommandPath
-from tilewright.device.dtype import num_bytes_of
+from tilewright.device.check import num_bytes_of
+from tilewright.device.command import CommandPath
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.limit import Limits
 from tilewright.errors import KernelError
+from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.grid import checked_grid, dealt
-from tilewright.executor.launcher import check_pes
+from tilewright.executor.launcher import Share, Terms, check_pes
+from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.quiet import quiet_values
 from tilewright.executor.run import Counters, Run
-from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.executor.stream import Stream
-from tilewright.executor.terms import Share, Terms
-from tilewright.language.argument import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.dtype import DType, dtype_of
-from tilewright.language.packing import bytes_of_elements, elements_of_bytes
-from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
+from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
+from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage

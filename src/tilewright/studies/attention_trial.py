@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
 from tilewright.attention.graph import DType, FlowKind, Graph, Side, graph_hash
-from tilewright.attention.ops.feedback import PromptMass
+from tilewright.attention.ops.leaf import PromptMass
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.errors import AttentionError
 from tilewright.processes import memory_bytes

@@ -5,8 +5,8 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Operation
-from tilewright.collectives.table import ALGORITHMS
 from tilewright.engine import EngineKind
 from tilewright.host import LaunchReport, RuntimeContext
 from tilewright.machine.build import Machine, build_machine, shift_refresh

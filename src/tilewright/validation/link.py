@@ -6,7 +6,6 @@ from functools import lru_cache, partial
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
-from tilewright.device.ucie import ucie_raw_rate
 from tilewright.engine import (
     EngineKind,
     EngineSpec,
@@ -164,7 +163,7 @@ def _pcie() -> Iterator[tuple[str, Check]]:
 
 def _ucie() -> Iterator[tuple[str, Check]]:
     for lanes, figure in MODULES.items():
-        rate = ucie_raw_rate(lanes, megatransfers_per_s=32_000)
+        rate = Fraction(lanes * 32_000, 8)  # raw bytes a microsecond: a bit a lane and transfer
         name = f"LI3 UCIe x{lanes} at 32 GT/s"
         yield f"{name}, closed form", partial(check_figure, rate=rate, figure=figure)
         yield (

@@ -7,10 +7,10 @@ from functools import cache, partial
 import numpy as np
 
 from tilewright.analysis.phases import MAX_PHASES, T_975, sample_phases, spread_of
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind
-from tilewright.engine.banked import BankedMemory
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.memory import BankedMemory
+from tilewright.engine.dram.spec import BankedSpec
 from tilewright.errors import InternalError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, build_machine, shift_refresh

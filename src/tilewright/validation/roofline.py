@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 import numpy as np
 
 from tilewright.device.build import Device, build_device
+from tilewright.device.check import num_bytes_of
 from tilewright.device.dma import Access
-from tilewright.device.dtype import num_bytes_of
 from tilewright.device.gemm import build_gemm
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.build import Machine, build_machine

@@ -9,8 +9,8 @@ from tests.attention.flows.case import Case
 from tests.attention.oracle_flows.decode import Array
 from tests.attention.oracle_ops.graph import Request
 from tilewright.attention.backends.reference import Session, SessionSpec
-from tilewright.attention.backends.reference.evaluator import Evaluator
-from tilewright.attention.backends.reference.table import EVALUATORS
+from tilewright.attention.backends.reference.op import EVALUATORS
+from tilewright.attention.backends.reference.op.frame import Evaluator
 from tilewright.attention.graph import FlowKind, Graph, Op
 from tilewright.attention.planner import Budget, DefaultBudget, PlanSpec, Reserved, StateAdvance
 

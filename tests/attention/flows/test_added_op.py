@@ -1,6 +1,5 @@
 """One op more than the table has: what docs/architecture.md says about adding an op, done."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,8 @@ import numpy as np
 from tests.attention.flow.making import flow_of, score
 from tests.attention.flows.case import Case, request_of
 from tests.attention.flows.executor import Outcome, open_session, run_request
-from tilewright.attention.backends.reference.evaluator import per_element
-from tilewright.attention.backends.reference.table import EVALUATORS, build_evaluators
+from tilewright.attention.backends.reference.op import EVALUATORS, build_evaluators
+from tilewright.attention.backends.reference.op.frame import on_arrays
 from tilewright.attention.cache.ops import build_ops as build_cache_ops
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import Graph, Side
@@ -21,7 +20,6 @@ from tilewright.attention.ops.table import build_table
 from tilewright.attention.ops.unary import Unary
 
 
-@dataclass(frozen=True, slots=True)
 class Cubed(Unary):
     """``scale * x ** 3``."""
 
@@ -30,7 +28,7 @@ class Cubed(Unary):
 
 TABLE = build_table([*OPS.values(), Cubed])
 EVALUATORS_AND_CUBED = build_evaluators(
-    dict(EVALUATORS), {Cubed: per_element(lambda _xp, op, x: x * x * x * op.scale)}
+    dict(EVALUATORS), {Cubed: on_arrays(lambda _xp, op, x: x * x * x * op.scale)}
 )
 CacheCubed: Any = build_cache_ops(__name__, TABLE)["Cubed"]
 IndexerCubed: Any = build_indexer_ops(__name__, TABLE)["Cubed"]

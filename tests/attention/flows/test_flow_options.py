@@ -25,7 +25,7 @@ from tests.attention.oracle_flows import branches, centroid, latent, learned, pr
 from tests.attention.oracle_flows.decode import Array, Decode, Moment, attend
 from tilewright.attention import flows
 from tilewright.attention.flow import trace_flow
-from tilewright.attention.flows.weights import Weights
+from tilewright.attention.flows.learned import Weights
 from tilewright.attention.planner import StateAdvance, parse_policy
 from tilewright.errors import FlowInitError, TerminalError
 

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tilewright.attention.graph.node import Node
 from tilewright.attention.ops import binary
 from tilewright.attention.ops.leaf import Constant
 from tilewright.errors import SpecError
+from tilewright.units import DTYPE_BITS
 
 NUMBER = ValueType(FORMAT.BATCHED, Leading.ONE, (1, 1), DType.FLOAT32)
 
@@ -58,3 +60,9 @@ def test_a_walk_visits_inputs_before_users_and_each_node_once(data: st.DataObjec
         assert all(item in seen for item in node.inputs)
         seen.append(node)
     assert len(seen) == len(set(seen)) == len(nodes)
+
+
+@pytest.mark.parametrize("dtype", DType)
+def test_every_element_type_has_its_bits_in_the_table_of_units(dtype: DType) -> None:
+    number = re.search(r"\d+", dtype)
+    assert dtype.bits == DTYPE_BITS[dtype.short_name] == int(number[0] if number else 8)

@@ -89,7 +89,7 @@ class Pair:
 
     @property
     def output(self) -> Floats:
-        output = self.timing.result.output
+        output: Floats | None = self.timing.result.output
         assert output is not None
         return output
 

@@ -15,7 +15,7 @@ from tests.attention.machine.pair import (
     run_pair,
     small_machine,
 )
-from tilewright.attention.backends.machine import RowPlacement, StepResult
+from tilewright.attention.backends.machine import MachineStepResult, RowPlacement
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.studies.attention_data import RequestData
 from tilewright.studies.decode.data import reference_step
@@ -47,7 +47,9 @@ def first_step(name: str) -> tuple[Pair, tuple[RequestData, ...]]:
     return run_pair(graph, CONTEXTS, PLAN, requests=of_length(longer, CONTEXTS)), longer
 
 
-def second_step(name: str, longer: tuple[RequestData, ...], kept: Any, saved: Any) -> StepResult:
+def second_step(
+    name: str, longer: tuple[RequestData, ...], kept: Any, saved: Any
+) -> MachineStepResult:
     """Another token for each request, with what the first step left in its saved pages."""
     graph, contexts = graph_of(name), tuple(count + 1 for count in CONTEXTS)
     values = reference_step(graph, longer, PLAN, contexts=contexts).values

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from tilewright.attention.codegen.memory_form import packed
 from tilewright.attention.graph import DType, Graph, Side, ValueType
-from tilewright.attention.ops.feedback import AttentionMass, PromptMass
+from tilewright.attention.ops.leaf import AttentionMass, PromptMass
 
 Floats = npt.NDArray[np.float32]
 UNKNOWN = 1  # in memory that nobody may read

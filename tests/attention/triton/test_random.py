@@ -34,7 +34,6 @@ from tilewright.attention.ops import (
     binary,
     choose,
     compare,
-    interleave,
     layout,
     leaf,
     linear,
@@ -78,7 +77,7 @@ UNARY = st.one_of(
     ),
     st.builds(reduce.ArgMax, any_dim, spans),
     st.builds(reduce.ArgTop, st.integers(1, 3), dims),
-    st.sampled_from([interleave.SumInterleave, interleave.MaxInterleave]).flatmap(
+    st.sampled_from([reduce.SumInterleave, reduce.MaxInterleave]).flatmap(
         lambda kind: st.builds(kind, dims, st.integers(1, 5))
     ),
     st.builds(page_axis.Softmax, any_dim, factors, spans),

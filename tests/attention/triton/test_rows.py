@@ -34,7 +34,6 @@ from tilewright.attention.ops import (
     binary,
     choose,
     compare,
-    feedback,
     layout,
     leaf,
     linear,
@@ -184,8 +183,8 @@ def per_page(made: Maker) -> dict[str, Node]:
         "turned": made(layout.Rope(100.0), made.q, made(position.PageIndex())),
         "crossed": made(linear.Kron((1, 2)), made.mean, made.dots),
         "scored": made(linear.FactorScore(2, 2, 4), made.q, table, described),
-        "attention": made(feedback.AttentionMass()),
-        "prompt": made(feedback.PromptMass(3)),
+        "attention": made(leaf.AttentionMass()),
+        "prompt": made(leaf.PromptMass(3)),
     }
 
 

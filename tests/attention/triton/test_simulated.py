@@ -7,7 +7,7 @@ import pytest
 
 from tests.attention.triton import pair, test_ops
 from tests.attention.triton.pair import SMALL, Both, Rows
-from tilewright.attention.backends.machine.load import load_kernels
+from tilewright.attention.backends.machine import load_kernels
 from tilewright.attention.codegen import KernelFile, compile_graph
 from tilewright.attention.planner import DefaultBudget
 from tilewright.machine import build_machine, parse_machine

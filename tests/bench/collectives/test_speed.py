@@ -8,9 +8,10 @@ import pytest
 
 from tilewright.bench.collectives.cases import CollectivesBenchSpec, Series, cases_of
 from tilewright.bench.collectives.speed import measure, record_of, run_collectives_bench
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.device.ipcq import RingKind
 from tilewright.machine.coords import PeCoord
 from tilewright.records.collectives_bench import CollectiveRow

@@ -1,9 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Move
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 
 HIERARCHICAL = ALGORITHMS["hierarchical"]
 

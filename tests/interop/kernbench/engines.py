@@ -15,7 +15,7 @@ from tilewright.interop.kernbench.message import (
     MmuUnmapMsg,
     PeDmaMsg,
 )
-from tilewright.interop.kernbench.request import Completion
+from tilewright.interop.kernbench.value import Completion
 from tilewright.machine import Machine, build_machine, parse_machine
 
 IDS = {"correlation_id": "test", "request_id": "r"}

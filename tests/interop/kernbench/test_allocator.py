@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import AllocationError, OutOfMemoryError, SpecError
-from tilewright.interop.kernbench.allocator import AddressConfig, PEMemAllocator
-from tilewright.interop.kernbench.physical_address import PhysAddr
-from tilewright.interop.kernbench.virtual_allocator import VirtualAllocator
+from tilewright.interop.kernbench.address import PhysAddr
+from tilewright.interop.kernbench.allocator import AddressConfig, PEMemAllocator, VirtualAllocator
 from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.interop.kernbench.engines import map_
 from tilewright.errors import TilewrightError
-from tilewright.interop.kernbench.bench_runner import run_bench
+from tilewright.interop.kernbench.loading import run_bench
+from tilewright.interop.kernbench.names import ProgramRegistry, entered_registry
 from tilewright.interop.kernbench.placement import DPPolicy
-from tilewright.interop.kernbench.registry import ProgramRegistry, entered_registry
 
 TOPOLOGY = {"system": {"sips": {"count": 1}}}
 ONE = DPPolicy(num_cubes=1, num_pes=1)

@@ -8,11 +8,11 @@ import pytest
 
 from tests.interop.kernbench.contexts import context, two_sips
 from tilewright.errors import TensorError, TilewrightError
+from tilewright.interop.kernbench.address import PhysAddr
 from tilewright.interop.kernbench.context import RuntimeContext
-from tilewright.interop.kernbench.device import resolve_device
 from tilewright.interop.kernbench.message import MemoryReadMsg
-from tilewright.interop.kernbench.physical_address import PhysAddr
 from tilewright.interop.kernbench.placement import DPPolicy
+from tilewright.interop.kernbench.value import resolve_device
 
 ROWS = DPPolicy(cube="replicate", pe="row_wise", num_cubes=1)
 

@@ -22,8 +22,8 @@ from tilewright.errors import PageFaultError, ProgramError, RequestError, Saniti
 from tilewright.host import DPPolicy, PeCoord
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.message import ResponseMsg, ScalarArg
-from tilewright.interop.kernbench.request import Completion, RequestHandle
 from tilewright.interop.kernbench.topology import resolve_topology
+from tilewright.interop.kernbench.value import Completion, RequestHandle
 from tilewright.machine.coords import CubeCoord
 from tilewright.memory.address import VirtualByte
 

@@ -27,7 +27,7 @@ from tilewright.interop.kernbench.message import (
     TensorArg,
     TensorArgShard,
 )
-from tilewright.interop.kernbench.registry import ProgramRegistry, entered_registry
+from tilewright.interop.kernbench.names import ProgramRegistry, entered_registry
 from tilewright.interop.kernbench.topology import resolve_topology
 from tilewright.machine import build_machine, parse_machine
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.interop.kernbench.names import build_names
-from tilewright.interop.kernbench.pe_command import PeCommand
-from tilewright.interop.kernbench.registry import ProgramRegistry
+from tilewright.interop.kernbench.names import ProgramRegistry, build_names
+from tilewright.interop.kernbench.refused import PeCommand
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "from-kernbench.md"
 ROW = re.compile(r"^\| `(kernbench\.[\w.]+)` \|(.*)\|(.*)\|$", re.MULTILINE)

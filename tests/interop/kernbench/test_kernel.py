@@ -14,7 +14,7 @@ from tests.interop.kernbench.language.bed import launch, place
 from tilewright.errors import KernelError
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.kernel import kernel_of
-from tilewright.interop.kernbench.language import TLContext
+from tilewright.interop.kernbench.language.context import TLContext
 
 
 def in_the_middle(a: Any, tl: Any, b: Any = 7, c: Any = 8) -> None: ...

@@ -1,8 +1,8 @@
 import pytest
 
 from tilewright.errors import AddressError, PageFaultError, ProgramError, RegistryError
-from tilewright.interop.kernbench.pe_mmu import PeMmu
-from tilewright.interop.kernbench.router import AddressResolver, PathRouter
+from tilewright.interop.kernbench.address import PeMmu
+from tilewright.interop.kernbench.refused import REFUSED
 
 VA = 0x1_0000_0000
 
@@ -30,7 +30,7 @@ def test_a_range_is_mapped_once_and_unmapped_as_it_was_mapped() -> None:
         mmu.translate(VA)
 
 
-@pytest.mark.parametrize("name", [AddressResolver, PathRouter])
+@pytest.mark.parametrize("name", list(REFUSED["policy.routing.router"].values()))
 def test_names_of_the_router_say_that_they_are_refused(name: type) -> None:
     with pytest.raises(ProgramError, match=rf"routing\.router\.{name.__name__}.*remove it"):
         name("graph")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import SpecError
-from tilewright.interop.kernbench.physical_address import PhysAddr
+from tilewright.interop.kernbench.address import PhysAddr
 from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.address import AddressLayout, SubUnit
 from tilewright.machine.coords import CubeCoord, PeCoord

@@ -2,7 +2,7 @@ import pytest
 
 from tilewright.errors import RequestError
 from tilewright.interop.kernbench.engine import GraphEngine
-from tilewright.interop.kernbench.request import Completion, RequestHandle, SimEngine
+from tilewright.interop.kernbench.value import Completion, RequestHandle, SimEngine
 
 
 def test_a_handle_is_a_text_that_is_not_empty() -> None:

@@ -7,11 +7,11 @@ import pytest
 
 from tests.interop.kernbench.contexts import context
 from tilewright.errors import PlacementError, TensorError
-from tilewright.interop.kernbench.allocator import AddressConfig, PEMemAllocator
-from tilewright.interop.kernbench.physical_address import PhysAddr
+from tilewright.interop.kernbench.address import PhysAddr
+from tilewright.interop.kernbench.allocator import AddressConfig, PEMemAllocator, VirtualAllocator
 from tilewright.interop.kernbench.placement import DPPolicy, resolve_dp_policy
-from tilewright.interop.kernbench.tensor import Tensor, deploy_tensor, dtype_itemsize
-from tilewright.interop.kernbench.virtual_allocator import VirtualAllocator
+from tilewright.interop.kernbench.tensor import Tensor, deploy_tensor
+from tilewright.interop.kernbench.value import dtype_itemsize
 
 ROWS = DPPolicy(pe="row_wise", num_cubes=1)
 CONFIG = AddressConfig(1, 1, 4, 24 << 30, 4, 16 << 20, 4 << 20, 32 << 20)

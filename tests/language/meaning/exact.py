@@ -14,7 +14,7 @@ from tilewright.language.dtype import (
     float32,
     float64,
 )
-from tilewright.language.meaning import Array
+from tilewright.language.meaning.bound import Array
 
 __all__ = ("as_float64", "of_python", "round_float", "ulp", "wrap_int")
 

@@ -7,18 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.language.meaning.exact import as_float64, of_python, round_float
+from tests.language.meaning.exact import as_float64, of_python, round_float, ulp, wrap_int
 from tests.language.meaning.values import (
     FLOATS,
     INTEGERS,
     block,
     blocks_of,
     bound_for,
+    charges_of,
+    evaluate,
     random_block,
     result_of,
     seeds,
 )
-from tilewright.errors import KernelError, KernelTypeError
+from tilewright.device.vector import COST_TABLE
+from tilewright.errors import InternalError, KernelError, KernelTypeError, RegistryError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import (
     DTYPES,
@@ -32,10 +35,13 @@ from tilewright.language.dtype import (
     int1,
     int8,
     int32,
+    int64,
     uint8,
     uint32,
+    uint64,
 )
-from tilewright.language.meaning import MEANINGS, Array
+from tilewright.language.meaning import MEANINGS
+from tilewright.language.meaning.bound import Array, Bound, Charge, GemmCharge, Meaning, build_table
 
 FLOAT_OPS: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -242,7 +248,7 @@ def test_float32_arithmetic_is_numpys_own_function() -> None:
 def test_narrow_floats_are_charged_as_float32() -> None:
     tile = block_type(bfloat16, (64, 64))
     bound = MEANINGS["add"].bind((tile, block_type(bfloat16, ())))
-    assert (bound.cost_op, bound.cost_elements, bound.cost_dtype) == ("add", 4096, float32)
+    assert bound.charges == (Charge("add", 4096, float32),)
 
 
 @pytest.mark.parametrize("pair", [(int32, uint32), (uint8, int8)])
@@ -293,3 +299,211 @@ def test_int1_is_unsigned_beside_integers() -> None:
         int32, (1,)
     )
     assert bound_for("lt", np.array([True]), np.array([1], np.int32)).type is block_type(int1, (1,))
+
+
+BITWISE: dict[str, Callable[..., int]] = {
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize("op", BITWISE)
+def test_bits_combine_as_pythons_do(op: str, dtype: DType) -> None:
+    left, right = blocks_of(dtype, np.random.default_rng(7), 2)
+    expected = of_python(BITWISE[op], dtype, left, right)
+    np.testing.assert_array_equal(result_of(op, left, right).astype(object), expected)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_not_turns_every_bit(dtype: DType) -> None:
+    values = block(dtype, np.random.default_rng(7))
+    expected = of_python(lambda a: ~a, dtype, values)
+    np.testing.assert_array_equal(result_of("not", values).astype(object), expected)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_shifts_drop_bits_and_end_in_zero_or_the_sign(dtype: DType) -> None:
+    values = block(dtype, np.random.default_rng(7), 2)
+    most = min(2 * dtype.primitive_bitwidth, dtype.get_int_max_value())
+    amounts = np.arange(most + 1).astype(dtype.storage)
+    values, amounts = values[:, None], amounts[None, :]
+    shl = of_python(lambda a, b: a << b, dtype, values, amounts)
+    shr = of_python(lambda a, b: a >> b, dtype, values, amounts)
+    np.testing.assert_array_equal(result_of("shl", values, amounts).astype(object), shl)
+    np.testing.assert_array_equal(result_of("shr", values, amounts).astype(object), shr)
+
+
+def test_a_shift_by_a_negative_amount_drops_all_bits() -> None:
+    values, amount = np.array([5, -5], np.int32), np.array([-1, -1], np.int32)
+    np.testing.assert_array_equal(result_of("shl", values, amount), [0, 0])
+    np.testing.assert_array_equal(result_of("shr", values, amount), [0, -1])
+
+
+def test_the_left_operand_says_whether_a_shift_keeps_the_sign() -> None:
+    negative, amount = np.array([-8], np.int32), np.array([1], np.uint32)
+    assert result_of("shr", negative, amount) == wrap_int(-4, uint32)
+    unsigned, signed_amount = np.array([0xF0], np.uint8), np.array([4], np.int32)
+    assert result_of("shr", unsigned, signed_amount) == 0xF
+
+
+@pytest.mark.parametrize("dtype", [int32, uint32, int64, uint64], ids=str)
+@given(data=st.data())
+def test_umulhi_is_the_upper_half_of_the_whole_product(dtype: DType, data: st.DataObject) -> None:
+    bits = dtype.primitive_bitwidth
+    numbers = st.integers(0, 2**bits - 1)
+    left, right = data.draw(numbers), data.draw(numbers)
+    unsigned = np.dtype(f"uint{bits}")
+    arrays = (np.array([each], unsigned).view(dtype.storage) for each in (left, right))
+    found = result_of("umulhi", *arrays)
+    assert found.view(unsigned) == left * right >> bits
+
+
+def test_umulhi_of_narrow_integers_is_refused() -> None:
+    values = np.zeros(4, np.int16)
+    with pytest.raises(KernelTypeError, match="integers of 32 or 64 bits"):
+        bound_for("umulhi", values, values)
+
+
+@pytest.mark.parametrize("op", ["and", "or", "xor", "shl", "shr", "not"])
+def test_floats_have_no_bits_to_combine(op: str) -> None:
+    values = [np.zeros(4, np.float32)] * MEANINGS[op].num_operands[0]
+    with pytest.raises(KernelTypeError, match="expected integers"):
+        bound_for(op, *values)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_logic_takes_everything_but_zero_as_true(dtype: DType) -> None:
+    left, right = blocks_of(dtype, np.random.default_rng(7), 2)
+    a, b = left.astype(np.float64) != 0, right.astype(np.float64) != 0
+    np.testing.assert_array_equal(result_of("logical_and", left, right), a & b)
+    np.testing.assert_array_equal(result_of("logical_or", left, right), a | b)
+    np.testing.assert_array_equal(result_of("logical_not", left), ~a)
+    assert bound_for("logical_and", left, right).type.dtype is int1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_a_sigmoid_is_rounded_once(dtype: DType) -> None:
+    values = np.linspace(-20, 20, 64).astype(dtype.storage)
+    exact = 1 / (1 + np.exp(-as_float64(values)))
+    found = as_float64(result_of("sigmoid", values))
+    assert np.all(np.abs(found - round_float(exact, dtype)) <= 4 * ulp(exact, dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+def test_a_softmax_of_narrow_floats_is_float32(dtype: DType, axis: int | None) -> None:
+    values = np.random.default_rng(1).normal(0, 3, (8, 16)).astype(dtype.storage)
+    found = result_of("softmax", values, attributes=(axis,))
+    assert found.dtype == (np.float64 if dtype is float64 else np.float32)
+    along = 0 if axis is None else axis
+    powers = np.exp(as_float64(values) - as_float64(values).max(along, keepdims=True))
+    np.testing.assert_allclose(found, powers / powers.sum(along, keepdims=True), rtol=2e-6)
+
+
+def test_a_softmax_is_charged_by_its_parts() -> None:
+    ops = [each.op for each in charges_of("softmax", np.zeros((8, 16)), attributes=(1,))]
+    assert ops == ["max", "sub", "exp", "sum", "div"]
+
+
+@given(value=st.integers(0, 2**30), divisor=st.integers(1, 2**20))
+def test_cdiv_rounds_up(value: int, divisor: int) -> None:
+    found = result_of("cdiv", np.array([value], np.int32), np.array([divisor], np.int32))
+    assert found == -(-value // divisor)
+
+
+def test_cdiv_of_floats_is_refused() -> None:
+    with pytest.raises(KernelTypeError, match="expected integers"):
+        bound_for("cdiv", np.zeros(4, np.float32), np.ones(4, np.float32))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9))
+def test_a_swizzle_walks_groups_of_rows_column_by_column(
+    rows: int, columns: int, group: int
+) -> None:
+    i, j = np.mgrid[:rows, :columns].astype(np.int32)
+    sizes = [np.array(each, np.int32) for each in (rows, columns, group)]
+    new_i, new_j = evaluate(bound_for("swizzle2d", i, j, *sizes), i, j, *sizes)
+    expected = [
+        (row, column)
+        for first in range(0, rows, group)
+        for column in range(columns)
+        for row in range(first, min(first + group, rows))
+    ]
+    assert list(zip(new_i.ravel().tolist(), new_j.ravel().tolist(), strict=True)) == expected
+
+
+OF_ANY_OP: dict[str, object] = {
+    "axis": -1,
+    "axes": (0, 1),
+    "combine": lambda left, right: left + right,
+    "end": 4,
+    "k": 4,
+    "left_format": "e4m3",
+    "left_k_pack": True,
+    "n_rounds": 10,
+    "num_bins": 4,
+    "right_format": "e4m3",
+    "right_k_pack": True,
+    "shape": (4, 4),
+    "start": 0,
+    "value": 1,
+}
+OPTIONAL = ("dtype", "rounding", "out_dtype", "input_precision", "max_num_imprecise_acc")
+NAMED_DTYPE = ("cast", "bitcast", "full")
+OPERAND_SHAPES: dict[str, tuple[int, ...]] = {
+    "split": (4, 2),
+    "histogram": (16,),
+    "squeeze": (4, 1),
+}
+SCALAR_FIRST = ("philox", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x")
+
+
+def attribute(op: str, name: str) -> object:
+    if name in OPTIONAL:
+        return float32 if op in NAMED_DTYPE and name == "dtype" else None
+    return 0 if op == "expand_dims" else OF_ANY_OP.get(name, False)
+
+
+def bind_somehow(meaning: Meaning) -> Bound:
+    """With the first dtype that the op takes."""
+    attributes = tuple(attribute(meaning.name, name) for name in meaning.attributes)
+    shape = OPERAND_SHAPES.get(meaning.name, (4, 4))
+    for dtype in (float32, *DTYPES):
+        types = [block_type(dtype, shape)] * meaning.num_operands[0]
+        if meaning.name in SCALAR_FIRST:
+            types[0] = block_type(dtype, ())
+        if meaning.name == "gather":
+            types[1] = block_type(int32, shape)
+        try:
+            return meaning.bind(tuple(types), attributes)
+        except KernelTypeError:
+            continue
+    raise AssertionError(meaning.name)
+
+
+@pytest.mark.parametrize("name", sorted(MEANINGS))
+def test_every_charge_is_a_line_of_the_cost_table(name: str) -> None:
+    for charge in bind_somehow(MEANINGS[name]).charges:
+        assert isinstance(charge, GemmCharge) or charge.op in COST_TABLE
+
+
+def test_a_name_has_one_meaning() -> None:
+    with pytest.raises(RegistryError, match="two meanings of 'add'"):
+        build_table((MEANINGS["add"], MEANINGS["add"]))
+
+
+def test_the_number_of_operands_and_attributes_is_checked() -> None:
+    tile = block_type(float32, (4,))
+    with pytest.raises(KernelTypeError, match=r"add\(fp32\[4\]\), expected 2 operands"):
+        MEANINGS["add"].bind((tile,))
+    with pytest.raises(InternalError, match="expected 1: axis"):
+        MEANINGS["flip"].bind((tile,))
+
+
+@given(seeds)
+def test_what_is_no_command_costs_nothing(seed: int) -> None:
+    values = np.random.default_rng(seed).normal(size=(4, 4)).astype(np.float32)
+    bound = bound_for("reshape", values, attributes=((16,),))
+    assert bound.charges == ()

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.language.meaning.exact import as_float64, ulp, wrap_int
 from tests.language.meaning.values import bound_for, result_of, seeds
-from tilewright.device.dtype import GEMM_PACE
+from tilewright.device.gemm import GEMM_PACE
 from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import (
@@ -21,7 +21,8 @@ from tilewright.language.dtype import (
     int32,
     uint8,
 )
-from tilewright.language.meaning import MEANINGS, Array, Charge, GemmCharge
+from tilewright.language.meaning import MEANINGS
+from tilewright.language.meaning.bound import Array, Charge, GemmCharge
 
 PLAIN = (None, None, None)
 FLOATS = (float64, float32, float16, bfloat16, float8e4nv, float8e5)

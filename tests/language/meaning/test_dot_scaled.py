@@ -14,7 +14,7 @@ from tilewright.language.dtype import (
     float32,
     float64,
 )
-from tilewright.language.meaning import Array, Charge, GemmCharge
+from tilewright.language.meaning.bound import Array, Charge, GemmCharge
 
 STORAGE = {"e4m3": float8e4nv, "e5m2": float8e5, "bf16": bfloat16, "fp16": float16}
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]

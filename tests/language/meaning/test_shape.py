@@ -6,11 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.language.meaning.values import bound_for, charges_of, random_block, result_of, seeds
+from tests.language.meaning.values import (
+    bound_for,
+    charges_of,
+    evaluate,
+    random_block,
+    result_of,
+    seeds,
+)
 from tilewright.errors import KernelError, KernelTypeError
 from tilewright.language.block_type import block_type
 from tilewright.language.dtype import DTYPES, float32
-from tilewright.language.meaning import MEANINGS, Array, evaluate
+from tilewright.language.meaning import MEANINGS
+from tilewright.language.meaning.bound import Array
 
 SHAPES = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
 

@@ -4,10 +4,11 @@ import pytest
 
 from tests.programs.probe.machines import small_machine
 from tilewright.engine import TraceRecord
-from tilewright.engine.trace import MemoryRecord
+from tilewright.engine.dram.spec import BankedRefreshSpec, RefreshScope
+from tilewright.engine.statistics import MemoryRecord
 from tilewright.errors import InternalError
 from tilewright.machine.node import Link, LinkKind
-from tilewright.programs.probe.path import PathInput, Refresh, break_down
+from tilewright.programs.probe.path import PathInput, break_down
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import ProbeRow
 
@@ -108,7 +109,7 @@ def test_a_wait_at_the_door_during_a_refresh_that_another_access_met_is_refresh(
     found = path_input(
         trace=[*other, *plain.trace],
         memory_trace=[met, *plain.memory_trace],
-        refreshes={1: Refresh(first_ps=16, interval_ps=1_000)},
+        refreshes={1: BankedRefreshSpec(RefreshScope.ALL_BANKS, 1_000, first_ps=16, busy_ps=1)},
     )
     parts = break_down(found)
     assert parts["refresh"] == 41 - 20  # the memory was closed from 16 to 41, the packet came at 20

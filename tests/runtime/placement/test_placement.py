@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.runtime.packing import image_of
 from tests.runtime.placements import TARGETS, draw_array, placements
 from tilewright.errors import PlacementError
+from tilewright.executor.layout import bytes_of_elements
 from tilewright.language.dtype import DType, float16, float32, int1, int4, uint8
-from tilewright.language.packing import bytes_of_elements
 from tilewright.machine.coords import Grid, PeCoord
 from tilewright.runtime.placement.divide import split_evenly
 from tilewright.runtime.placement.placement import Placement, Targets, place

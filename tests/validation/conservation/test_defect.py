@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.dma import Access
-from tilewright.device.systolic import SystolicArray
+from tilewright.device.gemm import SystolicArray
 from tilewright.engine import EngineKind, native_built
-from tilewright.engine.banked_layout import bank_table, pieces
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.spec import BankedSpec, pieces
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.validation import link, queue, roofline
@@ -117,7 +116,7 @@ def test_an_address_lies_where_it_was_meant_to(preset: str, data: st.DataObject)
     (piece,) = pieces(spec, address_of(spec, place), spec.burst_bytes)
     group = place["stack_id"] * spec.bank_groups + place["bank_group"]
     assert piece.row == place["row"]
-    assert bank_table(spec)[piece.first_burst] == group * spec.banks + place["bank"]
+    assert spec.bank_table[piece.first_burst] == group * spec.banks + place["bank"]
 
 
 @pytest.mark.parametrize(("rate", "ok"), [(57_614, True), (63_015, False), (56_000, False)])

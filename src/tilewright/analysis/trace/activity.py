@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.analysis.trace.servers import ServerKind, ServerTable, TracedServer
-from tilewright.engine.banked_spec import BankedSpec, SimpleSpec
+from tilewright.engine.dram.spec import BankedSpec, SimpleSpec
 
 Column = npt.NDArray[np.int64]
 Spans = list[tuple[int, int]]

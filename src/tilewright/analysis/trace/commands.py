@@ -11,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from tilewright.engine.core import NO_VALUE, IssuedAccess, IssuedStep, Issuer
+from tilewright.engine.core import NO_VALUE, IssuedAccess, IssuedStep
+from tilewright.engine.issuer import Issuer
 from tilewright.executor.program import Program
 from tilewright.language.source import SourceLine, is_ours, line_text
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tilewright.device.build import Device
-from tilewright.device.hbm import slice_spec
 from tilewright.device.link import link_block
-from tilewright.device.sram import sram_memory
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope, SimpleSpec
+from tilewright.device.memory import slice_spec, sram_memory
+from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.field import latency_fields, rate_field
 from tilewright.machine.node import NodeKind
@@ -51,18 +50,6 @@ _MEMORY_FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshTimes:
-    """When a memory is asked to refresh all its banks."""
-
-    first_ps: int
-    interval_ps: int
-
-    def last_due_ps(self, at_ps: int) -> int:
-        """The last such time that is not after this one."""
-        return self.first_ps + (at_ps - self.first_ps) // self.interval_ps * self.interval_ps
-
-
-@dataclass(frozen=True, slots=True)
 class TracedServer:
     """A server by its number; ``pe`` is the PE whose unit it is or whose DMA a link joins."""
 
@@ -75,7 +62,7 @@ class TracedServer:
     unit: str = ""  # "cpu", "tcm.read", ...
     leaves: PeCoord | None = None  # a link from the DMA of this PE
     reaches: PeCoord | None = None  # a link to it
-    refresh: RefreshTimes | None = None  # of a memory that refreshes all its banks at a time
+    refresh: BankedRefreshSpec | None = None  # of a memory that refreshes all its banks at a time
     memory: BankedSpec | SimpleSpec | None = None  # None: no memory, or a block of the user's
     rate_field: str = ""  # of the machine file, that sets how long its work takes; "": unknown
     latency_fields: tuple[tuple[str, int], ...] = ()  # what its latency consists of
@@ -164,11 +151,11 @@ class ServerTable:
         )
 
 
-def _refresh_times(memory: BankedSpec | SimpleSpec | None) -> RefreshTimes | None:
+def _refresh_times(memory: BankedSpec | SimpleSpec | None) -> BankedRefreshSpec | None:
     refresh = memory.refresh if isinstance(memory, BankedSpec) else None
     if refresh is None or refresh.scope is not RefreshScope.ALL_BANKS:
         return None
-    return RefreshTimes(refresh.first_ps, refresh.interval_ps)
+    return refresh
 
 
 def _dma_of(kind: NodeKind, where: object) -> PeCoord | None:

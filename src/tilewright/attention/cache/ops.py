@@ -151,5 +151,5 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
     Values of a page come as fields and arguments, and it selects no pages, so sources and
     selections have no op object here.
     """
-    without = (*ops_of(leaf), *ops_of(selection))
+    without = (*ops_of(leaf.EXAMPLES), *ops_of(selection.EXAMPLES))
     return op_classes(module, table, Side.CACHE, CacheOp, _BASES, without=without)

@@ -9,7 +9,7 @@ from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS
 from tilewright.attention.codegen.expression.weighted import WEIGHTED
 from tilewright.attention.codegen.kernels.row import ROW_OPS
 from tilewright.attention.graph import FORMAT, Graph, Op
-from tilewright.attention.ops import feedback, leaf, selection
+from tilewright.attention.ops import leaf, selection
 from tilewright.errors import CodegenError
 
 _LOADED: tuple[type[Op], ...] = (
@@ -17,8 +17,8 @@ _LOADED: tuple[type[Op], ...] = (
     leaf.FieldRead,
     leaf.StateRead,
     leaf.ParameterRead,
-    feedback.AttentionMass,
-    feedback.PromptMass,
+    leaf.AttentionMass,
+    leaf.PromptMass,
 )
 _SELECTED: tuple[type[Op], ...] = (
     selection.TopK,

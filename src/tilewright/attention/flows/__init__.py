@@ -7,27 +7,7 @@ from tilewright.attention.flows.centroid import (
     FlashMoBA,
     GQABlockSparseAttention,
     MoBA,
-    RunningAvgBlockSparse,
-    VEnergyGatedCentroid,
-)
-from tilewright.attention.flows.double_sparsity import DoubleSparsity
-from tilewright.attention.flows.dsa import DSA
-from tilewright.attention.flows.duo_attention import DuoAttention
-from tilewright.attention.flows.eviction import H2O, TOVA
-from tilewright.attention.flows.frozen_dynamic_top_p import FrozenDynamicTopP
-from tilewright.attention.flows.infllm_v2 import InfLLMv2
-from tilewright.attention.flows.learned_block_sparse_mla import LearnedBlockSparseMLA
-from tilewright.attention.flows.learned_factorized_block_sparse_mla import (
-    LearnedFactorizedBlockSparseMLA,
-)
-from tilewright.attention.flows.lserve import (
-    LServe,
-    LServeCentroidMLA,
-    LServeCentroidSparseAttention,
-    LServeSparseAttention,
-    RopeUnawareLServeCentroidMLA,
-)
-from tilewright.attention.flows.mla_centroid import (
+    RetroInfer,
     RopeAwareBlockSparseMLA,
     RopeUnawareBlockSparseMLA,
     RopeWeightedB10,
@@ -39,9 +19,25 @@ from tilewright.attention.flows.mla_centroid import (
     RopeWeightedB90,
     RopeWeightedB100,
     RopeWeightedBlockSparseMLA,
+    RunningAvgBlockSparse,
+    VEnergyGatedCentroid,
 )
-from tilewright.attention.flows.nsa import NSA, NSASelection
-from tilewright.attention.flows.oracle import Oracle, OracleMLA
+from tilewright.attention.flows.channel import DoubleSparsity, SparQ
+from tilewright.attention.flows.eviction import H2O, TOVA, RocketKV, SnapKV
+from tilewright.attention.flows.learned import (
+    DSA,
+    LearnedBlockSparseMLA,
+    LearnedFactorizedBlockSparseMLA,
+    SeerAttention,
+)
+from tilewright.attention.flows.lserve import (
+    LServe,
+    LServeCentroidMLA,
+    LServeCentroidSparseAttention,
+    LServeSparseAttention,
+    RopeUnawareLServeCentroidMLA,
+)
+from tilewright.attention.flows.nsa import NSA, InfLLMv2, NSASelection
 from tilewright.attention.flows.quest import (
     GQAQuestSparseAttention,
     MaskedQuestSparseAttention,
@@ -51,15 +47,10 @@ from tilewright.attention.flows.quest import (
     QuestMeanQuery,
     QuestMLA,
 )
-from tilewright.attention.flows.random import Random, RandomMLA
 from tilewright.attention.flows.ready import ScoredFlow, ScoredFlowMLA
-from tilewright.attention.flows.retro_infer import RetroInfer
-from tilewright.attention.flows.rocketkv import RocketKV
-from tilewright.attention.flows.seer_attention import SeerAttention
-from tilewright.attention.flows.snapkv import SnapKV
-from tilewright.attention.flows.sparq import SparQ
-from tilewright.attention.flows.streaming_llm import StreamingLLM, StreamingLLMMLA
-from tilewright.attention.flows.twilight import Twilight, TwilightMLA
+from tilewright.attention.flows.streaming import DuoAttention, StreamingLLM, StreamingLLMMLA
+from tilewright.attention.flows.top_p import FrozenDynamicTopP, Twilight, TwilightMLA
+from tilewright.attention.flows.yardstick import Oracle, OracleMLA, Random, RandomMLA
 
 __all__ = (
     "DSA",

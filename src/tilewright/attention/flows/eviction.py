@@ -5,7 +5,9 @@ from abc import abstractmethod
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.flow import FieldSpec, register, vFlow
 from tilewright.attention.flows.ready import Ready
-from tilewright.attention.indexer import AttentionMass, PromptMass, StepIndex
+from tilewright.attention.graph import Span
+from tilewright.attention.indexer import AttentionMass, PoolPages, PromptMass, StepIndex
+from tilewright.attention.ops.page_axis import Kind
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
@@ -88,3 +90,72 @@ class H2O(EvictingFlow):
         total = first.where(self.prompt(ctx=ctx).mean(2), grown)
         cache["accumulated"] = total
         return total
+
+
+@register("snapkv")
+class SnapKV(Ready, vFlow):
+    """Pages with the most pooled votes of the prompt, chosen once.
+
+    votes(P) = mean_g of the mass that the last ``observed`` prompt queries give to page P, the
+    largest within ``reach`` pages on both sides. The plan's number of pages with the most votes is
+    kept at the first step; later pages are always read.
+    """
+
+    paper = "SnapKV: LLM Knows What You are Looking for Before Generation (2404.14469)"
+    group = "mean of masses"
+
+    def __init__(self, observed: int = 32, reach: int = 1, keep: int | None = None) -> None:
+        super().__init__()
+        self.keep = keep  # None: the plan's number
+        self.prompt = PromptMass(observed)
+        self.neighbours = PoolPages(Kind.MAX, before=reach, after=reach, span=Span.ALL)
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
+        return {"alive": FieldSpec((1, 1), dtype="bool", initial=1.0)}
+
+    def survivors(self, cache: FieldMap, ctx: ContextBase) -> Value:
+        """Bool [S, 1, 1], from the first step on."""
+        first = StepIndex()(ctx=ctx) == 0
+        votes = self.neighbours(self.prompt(ctx=ctx).mean(2), ctx=ctx)
+        alive: Value = first.where(votes.topk(self.keep), cache["alive"])
+        cache["alive"] = alive
+        return alive
+
+    def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
+        o.select(self.survivors(cache, ctx))
+
+
+@register("rocketkv")
+class RocketKV(SnapKV):
+    """score(P) = max_g sum over r channels of max(q_gd M_Pd, q_gd m_Pd), for living pages.
+
+    Two stages: the prompt is cut once, as by `snapkv` with ``keep`` pages, then each query chooses
+    among what is left: by the Quest bound on the r channels with the largest sum_g |q_gd|.
+    """
+
+    paper = (
+        "RocketKV: Accelerating Long-Context LLM Inference via Two-Stage KV Cache Compression"
+        " (2502.14051)"
+    )
+    group = "channels by the sum, pages by the max"
+
+    def __init__(
+        self, keep: int = 256, channels: int = 32, observed: int = 32, reach: int = 1
+    ) -> None:
+        super().__init__(observed, reach, keep)
+        self.channels = channels
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, object]:
+        own = {"max": (1, head_dim), "min": (1, head_dim)}
+        return {**super().create_cache(block_size, head_dim), **own}
+
+    def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
+        cache["max"] = cache["k"].max(1)
+        cache["min"] = cache["k"].min(1)
+
+    def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
+        alive = self.survivors(cache, ctx)
+        chosen = abs(q).sum(1).argtop(self.channels)
+        strong, high, low = (x.gather(chosen) for x in (q, cache["max"], cache["min"]))
+        bound = (strong * high).maximum(strong * low).sum(2).max(1)
+        o.select(alive.where(bound, -1e30).topk() & alive)

@@ -1,26 +1,24 @@
-"""Native sparse attention: compressed, selected and window attention, each with its gate.
-
-A window w of half a page (a quarter apart) is compressed to one key and one value by
-phi(x) = W2 silu(W1 flat(x) + b). p_g(w) = softmax over whole windows of q_g . phi(K_w) / sqrt(D).
-score(P) = sum_g of p_g(w) times the quarters that w shares with P. The output is
-sigma(G1 q) attention over windows + sigma(G2 q) attention over the chosen pages
-+ sigma(G3 q) attention over the last ``window_tokens`` tokens, in whole pages.
-"""
+"""Attention to compressed windows, half a page wide and a quarter of a page apart."""
 
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-import numpy.typing as npt
-
 from tilewright.attention.abs import BranchSpec, ContextBase, FieldMap, OutputSlot, Parameter, Value
 from tilewright.attention.cache import GeMM as CacheGeMM
-from tilewright.attention.cache import Reshape
+from tilewright.attention.cache import MeanInterleave, Reshape
 from tilewright.attention.flow import register
+from tilewright.attention.flows.learned import Learned, Tables
 from tilewright.attention.flows.ready import ScoredFlow, check_page_size
-from tilewright.attention.flows.weights import Weights
-from tilewright.attention.indexer import Concat, GeMM, ShiftPages, Silu, TokenCount, recent
+from tilewright.attention.indexer import (
+    Concat,
+    PageCount,
+    ShiftPages,
+    Silu,
+    TokenCount,
+    recent,
+)
 
 WINDOWS = 4
 """Windows that begin in a page."""
@@ -42,8 +40,14 @@ def finished_windows(page_tokens: int, ctx: ContextBase) -> Value:
 
 
 @register("nsa")
-class NSA(ScoredFlow):
+class NSA(Learned, ScoredFlow):
     """Three gated branches; pages by the compressed attention that falls on them.
+
+    A window w is compressed to one key and one value by phi(x) = W2 silu(W1 flat(x) + b).
+    p_g(w) = softmax over whole windows of q_g . phi(K_w) / sqrt(D).
+    score(P) = sum_g of p_g(w) times the quarters that w shares with P. The output is
+    sigma(G1 q) attention over windows + sigma(G2 q) attention over the chosen pages
+    + sigma(G3 q) attention over the last ``window_tokens`` tokens, in whole pages.
 
     Tables for ``key`` and for ``value``: ``_head`` and ``_tail`` [hidden, quarter * D] (W1 for the
     two quarters of a window), ``_bias`` [1, hidden], ``_out`` [D, hidden]; and ``gates`` [3, D].
@@ -61,15 +65,12 @@ class NSA(ScoredFlow):
         self,
         hidden: int = 32,
         window_tokens: int = 512,
-        weights: Mapping[str, npt.ArrayLike] | None = None,
+        weights: Tables = None,
         seed: int = 0,
     ) -> None:
-        super().__init__()
+        super().__init__(weights, seed)
         self.hidden = hidden
         self.window_tokens = window_tokens
-        self.weights = Weights(weights, seed=seed)
-        self.weights_label = self.weights.label
-        self.product = GeMM()
         self.bend = Silu(beta=-1.0)
         self.before = ShiftPages(-1)
 
@@ -142,3 +143,46 @@ class NSASelection(NSA):
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
         o.select(self.score(q, cache, ctx).topk())
+
+
+@register("infllm_v2")
+class InfLLMv2(ScoredFlow):
+    """score(P) = max over windows that touch P of sum_g p_g(w).
+
+    p_g(w) = softmax over all whole windows of q_g . mean key of w / sqrt(D), added over the group
+    (windows of 32 tokens, 16 apart, for pages of 64). Sequences below ``dense_below`` tokens are
+    read whole.
+    """
+
+    paper = (
+        "InfLLM-V2: Dense-Sparse Switchable Attention for Seamless Short-to-Long Adaptation"
+        " (2509.24663)"
+    )
+    group = "sum of shares"
+
+    def __init__(self, dense_below: int = 0) -> None:
+        super().__init__()
+        self.dense_below = dense_below
+        self.pages = PageCount()
+        self.before = ShiftPages(-1)
+
+    def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
+        check_page_size(block_size, WINDOWS)
+        self.page_tokens = block_size
+        return {"quarters": (WINDOWS, head_dim)}
+
+    def forward_cache(self, cache: FieldMap, loc: object, ctx: ContextBase) -> None:
+        by_quarter = MeanInterleave(dim=1, k=self.page_tokens // WINDOWS)
+        by_quarter(cache["k"], cache["quarters"], loc=loc, ctx=ctx)
+
+    def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
+        quarters = (cache["quarters"] @ q.T) * (1.0 / math.sqrt(q.shape[2]))
+        logits = 0.5 * (quarters + next_quarter(quarters))  # a mean of two means
+        logits = finished_windows(self.page_tokens, ctx).where(logits, -1e30)
+        weights = (logits - logits.max(1).max(0, span="all")).exp()
+        shares = (weights / weights.sum(1).sum(0, span="all")).sum(2)
+        return shares.max(1).maximum(self.before(shares[:, WINDOWS - 1 :], ctx=ctx))
+
+    def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
+        short = self.pages(ctx=ctx) * self.page_tokens < self.dense_below
+        o.select(self.score(q, cache, ctx).topk() | short)

@@ -3,6 +3,8 @@
 from enum import StrEnum
 from typing import Self
 
+from tilewright.units import DTYPE_BITS
+
 
 class DType(StrEnum):
     """Fields are stored in one of these; computed values are float32, int32 or bool."""
@@ -20,7 +22,12 @@ class DType(StrEnum):
     @property
     def bits(self) -> int:
         """Bits of one stored element."""
-        return _BITS[self]
+        return DTYPE_BITS[self.short_name]
+
+    @property
+    def short_name(self) -> str:
+        """The name of the type in the tables of `tilewright.units`: ``f16``, ``f8e4m3``, ``i4``."""
+        return self.value.replace("float", "f").replace("int", "i").replace("_", "")
 
     @property
     def is_float(self) -> bool:
@@ -37,16 +44,3 @@ class DType(StrEnum):
         if self.is_float:
             return kind.FLOAT32
         return kind.INT32 if self.is_integer else kind.BOOL
-
-
-_BITS = {
-    DType.FLOAT32: 32,
-    DType.FLOAT16: 16,
-    DType.BFLOAT16: 16,
-    DType.FLOAT8_E4M3: 8,
-    DType.FLOAT8_E5M2: 8,
-    DType.INT32: 32,
-    DType.INT8: 8,
-    DType.INT4: 4,
-    DType.BOOL: 8,
-}

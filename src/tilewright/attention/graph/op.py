@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, dataclass_transform
 
 from tilewright.attention.graph.dtype import DType
 from tilewright.attention.graph.format import FORMAT, Leading, Side
@@ -33,9 +34,10 @@ class Scope:
         return ValueType(FORMAT.BATCHED, Leading.ONE, shape, dtype)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+@dataclass(frozen=True)
 class Op:
-    """Base of all ops. A subclass is a frozen dataclass whose fields are its attributes.
+    """Base of all ops. Every subclass is made a frozen dataclass whose fields are its attributes.
 
     Its docstring is its entry in the op reference. Results live on nodes, never here, so that one
     op object may be used any number of times.
@@ -45,10 +47,40 @@ class Op:
     """Names of the operands. A last name that ends in ``...`` stands for one or more."""
     sides: ClassVar[frozenset[Side]] = frozenset(Side)
     """Where the op may be used."""
+    spans_row: ClassVar[bool] = False
+    """Whether the op needs more than the page at hand, whatever its attributes are."""
+    dims: ClassVar[tuple[int, ...]] = ()
+    """Values that the attribute ``dim`` may have, if the op has one."""
+    choices: ClassVar[Mapping[str, type[StrEnum]]] = MappingProxyType({})
+    """Enumerations of attributes by name; members may be given by their names."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True)(cls)
+        kinds = {item.name: item.type for item in fields(cls) if isinstance(item.type, type)}
+        cls.choices = {name: kind for name, kind in kinds.items() if issubclass(kind, StrEnum)}
+
+    def __post_init__(self) -> None:
+        dim = getattr(self, "dim", None)
+        if self.dims and (type(dim) is not int or dim not in self.dims):
+            expected = f"dim {' or '.join(map(str, self.dims))}"
+            fix = "0 is the page axis, 1 rows, 2 columns"
+            raise self.refuse("", f"dim={dim!r}", expected, fix)
+        for name, kind in self.choices.items():
+            value = getattr(self, name)
+            if value not in list(kind):
+                expected = f"one of {', '.join(kind)}"
+                raise self.refuse("", f"{name}={value!r}", expected, f"change {name}")
+            object.__setattr__(self, name, kind(value))  # still being made: nobody has seen it
 
     @property
     def name(self) -> str:
         return type(self).__name__
+
+    @property
+    def is_row_op(self) -> bool:
+        """Whether the op needs more than the page at hand."""
+        return self.spans_row or getattr(self, "dim", None) == 0
 
     def infer(self, inputs: Types, scope: Scope, /) -> ValueType:
         """The type of the result, once side and number of operands are known to fit. Pure."""
@@ -61,6 +93,9 @@ class Op:
             (only,) = self.sides
             found, expected = f"use in the {scope.side} side", f"use in the {only} side of a flow"
             raise self.refuse("", found, expected, "move it, or leave it out")
+        if self.dims and getattr(self, "dim", None) == 0 and scope.side is Side.CACHE:
+            expected, fix = "dim 1 or 2: it sees one page", "do it in forward_indexer"
+            raise self.refuse("", "dim=0 on the cache side", expected, fix)
         return self.infer(inputs, scope)
 
     def _check_number(self, count: int) -> None:

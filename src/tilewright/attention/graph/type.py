@@ -28,6 +28,10 @@ class ValueType:
         tokens = f" tokens:{','.join(map(str, self.token_axes))}" if self.token_axes else ""
         return f"{self.format.name} {self.dtype} [{sizes}]{tokens}"
 
+    def sizes_with(self, dim: int, size: int) -> list[int]:
+        """Return both inner sizes, that of axis ``dim`` replaced."""
+        return [size if axis == dim else self.shape[axis - 1] for axis in (1, 2)]
+
     def with_shape(self, *shape: int, token_axes: tuple[int, ...] = ()) -> "ValueType":
         return replace(self, shape=shape, token_axes=token_axes)
 

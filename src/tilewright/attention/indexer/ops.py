@@ -182,7 +182,7 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
     Sources come as arguments and fields, and some selections have objects of other names.
     """
     without = (
-        *ops_of(leaf),
+        *ops_of(leaf.EXAMPLES),
         selection.ApproxTopK,
         selection.SelectedTokens,
         selection.Threshold,

@@ -1,22 +1,18 @@
 """Element-wise ops on two values."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
 from tilewright.attention.ops.example import CENTROIDS, QUERY, WHOLE, Example, row
-from tilewright.attention.ops.rule import broadcast, need_number
+from tilewright.attention.ops.rule import broadcast, need_integers, need_number
 
 
-@dataclass(frozen=True, slots=True)
 class Binary(Op):
     """x ? y, element by element. Inner axes are equal or 1; a value per row meets every page.
 
     The result is int32 if both operands are integers, else float32. int32 wraps around.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "y")
-    keeps_integers: ClassVar[bool] = True
+    operands = ("x", "y")
+    keeps_integers = True
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         x, y = inputs
@@ -26,7 +22,6 @@ class Binary(Op):
         return broadcast(self, inputs, DType.INT32 if integers else DType.FLOAT32)
 
 
-@dataclass(frozen=True, slots=True)
 class Add(Binary):
     """``alpha * x + beta * y``. With integers alpha and beta must be whole numbers."""
 
@@ -34,7 +29,7 @@ class Add(Binary):
     beta: float = 1.0
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        result = Binary.infer(self, inputs, scope)
+        result = super().infer(inputs, scope)
         if result.dtype is DType.INT32 and not all(
             float(factor).is_integer() for factor in (self.alpha, self.beta)
         ):
@@ -43,79 +38,65 @@ class Add(Binary):
         return result
 
 
-@dataclass(frozen=True, slots=True)
 class Multiply(Binary):
     """``x * y``."""
 
 
-@dataclass(frozen=True, slots=True)
 class Maximum(Binary):
     """The larger of x and y."""
 
 
-@dataclass(frozen=True, slots=True)
 class Minimum(Binary):
     """The smaller of x and y."""
 
 
-@dataclass(frozen=True, slots=True)
 class Divide(Binary):
     """``x / y`` in float32, also of integers; x / 0 is infinite and 0 / 0 is NaN, as IEEE says."""
 
-    keeps_integers: ClassVar[bool] = False
+    keeps_integers = False
 
 
-@dataclass(frozen=True, slots=True)
 class Pow(Binary):
     """``x ** y`` in float32. A negative x with a fractional y is NaN."""
 
-    keeps_integers: ClassVar[bool] = False
+    keeps_integers = False
 
 
-@dataclass(frozen=True, slots=True)
 class IntegerBinary(Op):
     """x ? y on integers, element by element: int32, which wraps around."""
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "y")
+    operands = ("x", "y")
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         for operand, value in zip(self.operands, inputs, strict=True):
-            if not value.dtype.is_integer:
-                raise self.refuse(operand, value, "integers", "Cast it to int32 first")
+            need_integers(self, operand, value)
         return broadcast(self, inputs, DType.INT32)
 
 
-@dataclass(frozen=True, slots=True)
 class FloorDivide(IntegerBinary):
     """``x // y`` of integers, rounded down. Division by 0 gives 0."""
 
 
-@dataclass(frozen=True, slots=True)
 class Remainder(IntegerBinary):
     """``x - (x // y) * y`` of integers: the sign of y. With y = 0 it is 0."""
 
 
-@dataclass(frozen=True, slots=True)
 class BitAnd(IntegerBinary):
     """Bits that are set in both x and y."""
 
 
-@dataclass(frozen=True, slots=True)
 class BitOr(IntegerBinary):
     """Bits that are set in x or y."""
 
 
-@dataclass(frozen=True, slots=True)
 class BitXor(IntegerBinary):
     """Bits that are set in one of x and y."""
 
 
-@dataclass(frozen=True, slots=True)
 class ShiftLeft(IntegerBinary):
     """``x << y``; bits beyond 32 are lost. y outside 0..31 gives 0."""
 
 
-@dataclass(frozen=True, slots=True)
 class ShiftRight(IntegerBinary):
     """``x >> y`` that keeps the sign. y outside 0..31 gives 0, or -1 for negative x."""
 

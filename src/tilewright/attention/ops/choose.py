@@ -1,24 +1,19 @@
 """Choosing between values, and picking entries by index."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
 from tilewright.attention.ops.example import CENTROIDS, MASK, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
-    check_dim,
-    check_page_axis,
     lifted,
+    need_integers,
     need_rank_two,
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Select(Op):
     """x where the mask is true, else y. The other operand's value, even NaN, has no influence."""
 
-    operands: ClassVar[tuple[str, ...]] = ("mask", "x", "y")
+    operands = ("mask", "x", "y")
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         mask, x, y = inputs
@@ -34,7 +29,6 @@ class Select(Op):
         return broadcast(self, inputs, DType.BOOL if True in bools else number)
 
 
-@dataclass(frozen=True, slots=True)
 class Gather(Op):
     """Entries of x at whole-number positions. A position outside gives 0.
 
@@ -44,18 +38,14 @@ class Gather(Op):
     index.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "index")
+    operands = ("x", "index")
+    dims = (0, 1, 2)
     dim: int = 2
 
-    def __post_init__(self) -> None:
-        check_dim(self, self.dim, 0, 1, 2)
-
-    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         x, index = inputs
-        check_page_axis(self, self.dim, scope)
         need_rank_two(self, "x", x)
-        if not index.dtype.is_integer:
-            raise self.refuse("index", index, "integers", "Cast it to int32 first")
+        need_integers(self, "index", index)
         other = {0: (1, 1), 1: (index.shape[0], 1), 2: (1, index.shape[1])}[self.dim]
         if index.shape != other:
             raise self.refuse("index", index, f"inner shape {other} for dim={self.dim}", "reshape")
@@ -63,8 +53,7 @@ class Gather(Op):
             if x.format not in (FORMAT.RAGGED, FORMAT.PAGED):
                 raise self.refuse("x", x, "a value per page", "gather rows or columns of it")
             return lifted(index, x.dtype.computed).with_shape(*x.shape)
-        sizes = list(x.shape)
-        sizes[self.dim - 1] = index.shape[self.dim - 1]
+        sizes = x.sizes_with(self.dim, index.shape[self.dim - 1])
         tokens = tuple(axis for axis in x.token_axes if axis != self.dim)
         both = (x.with_shape(1, 1), index.with_shape(1, 1))
         return broadcast(self, both, x.dtype.computed).with_shape(*sizes, token_axes=tokens)

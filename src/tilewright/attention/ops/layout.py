@@ -1,13 +1,11 @@
 """Moving, cutting and rotating entries inside a page or row."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
 from tilewright.attention.ops.example import PER_HEAD, QUERY, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
-    check_dim,
     check_whole,
     lifted,
     need_float,
@@ -17,11 +15,10 @@ from tilewright.attention.ops.rule import (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Transpose(Op):
     """[., r, c] -> [., c, r]."""
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
+    operands = ("x",)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -30,7 +27,6 @@ class Transpose(Op):
         return lifted(x).with_shape(x.shape[1], x.shape[0], token_axes=tokens)
 
 
-@dataclass(frozen=True, slots=True)
 class Reshape(Op):
     """[., r, c] -> [., rows, columns] in row-major order; r * c == rows * columns.
 
@@ -38,7 +34,7 @@ class Reshape(Op):
     there count as the values computed from 0.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
+    operands = ("x",)
     rows: int
     columns: int
 
@@ -57,61 +53,64 @@ class Reshape(Op):
         return lifted(x).with_shape(*sizes, token_axes=x.token_axes if sizes == x.shape else ())
 
 
-@dataclass(frozen=True, slots=True)
-class MaskSlice(Op):
+class _Part(Op):
+    """An op on the entries ``start <= i < end`` of an inner axis."""
+
+    operands = ("x",)
+    dims = (1, 2)
+    start: int
+    end: int
+    dim: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole(self, "start", self.start, least=0)
+        check_whole(self, "end", self.end, least=self.start)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_rank_two(self, "x", x)
+        size = x.shape[self.dim - 1]
+        if self.end > size:
+            expected = f"at least end={self.end} entries on axis {self.dim}"
+            raise self.refuse("x", x, expected, f"end is at most {size} here")
+        return lifted(x)
+
+
+class MaskSlice(_Part):
     """``alpha`` where ``start <= i < end`` on ``dim`` (1 or 2), ``beta`` elsewhere, in the shape of
     x; the values of x do not matter. float32.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
-    start: int
-    end: int
-    dim: int
     alpha: float = 1.0
     beta: float = 0.0
 
-    def __post_init__(self) -> None:
-        _check_range(self, self.start, self.end, self.dim)
-
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
-        (x,) = inputs
-        _check_inside(self, x, self.dim, self.end)
-        return lifted(x, DType.FLOAT32)
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        return replace(super().infer(inputs, scope), dtype=DType.FLOAT32)
 
 
-@dataclass(frozen=True, slots=True)
-class Slice(Op):
+class Slice(_Part):
     """Entries ``start <= i < end`` on ``dim`` (1 or 2)."""
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
-    start: int
-    end: int
-    dim: int
-
     def __post_init__(self) -> None:
-        _check_range(self, self.start, self.end, self.dim)
+        super().__post_init__()
         if self.start == self.end:
             raise self.refuse("", f"start={self.start}, end={self.end}", "an entry", "widen it")
 
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
-        (x,) = inputs
-        _check_inside(self, x, self.dim, self.end)
-        sizes = list(x.shape)
-        sizes[self.dim - 1] = self.end - self.start
-        whole = self.end - self.start == x.shape[self.dim - 1]
+    def infer(self, inputs: Types, scope: Scope) -> ValueType:
+        result, (x,) = super().infer(inputs, scope), inputs
+        num_entries = self.end - self.start
+        whole = num_entries == x.shape[self.dim - 1]
         tokens = tuple(axis for axis in x.token_axes if axis != self.dim or whole)
-        return lifted(x).with_shape(*sizes, token_axes=tokens)
+        return result.with_shape(*x.sizes_with(self.dim, num_entries), token_axes=tokens)
 
 
-@dataclass(frozen=True, slots=True)
 class Concat(Op):
     """The operands one after the other along ``dim`` (1 or 2); the other axis is equal or 1."""
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "y...")
+    operands = ("x", "y...")
+    dims = (1, 2)
     dim: int = 2
-
-    def __post_init__(self) -> None:
-        check_dim(self, self.dim, 1, 2)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         for index, value in enumerate(inputs):
@@ -119,18 +118,13 @@ class Concat(Op):
             if value.dtype.computed is not inputs[0].dtype.computed:
                 expected = f"elements like those of the first, {inputs[0]}"
                 raise self.refuse(f"{index}", value, expected, "Cast one of them")
-        kept = tuple(
-            value.with_shape(*(1 if axis == self.dim else value.shape[axis - 1] for axis in (1, 2)))
-            for value in inputs
-        )
+        kept = tuple(value.with_shape(*value.sizes_with(self.dim, 1)) for value in inputs)
         names = tuple(map(str, range(len(inputs))))
         result = broadcast(self, kept, inputs[0].dtype.computed, names=names)
-        sizes = list(result.shape)
-        sizes[self.dim - 1] = sum(value.shape[self.dim - 1] for value in inputs)
-        return result.with_shape(*sizes)
+        size = sum(value.shape[self.dim - 1] for value in inputs)
+        return result.with_shape(*result.sizes_with(self.dim, size))
 
 
-@dataclass(frozen=True, slots=True)
 class Rope(Op):
     """Rotates the columns of x: pair i by the angle ``position * base**(-2 i / c)``.
 
@@ -138,7 +132,7 @@ class Rope(Op):
     with ``interleaved``. A negative position undoes a rotation.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "position")
+    operands = ("x", "position")
     base: float = 10000.0
     interleaved: bool = False
 
@@ -152,20 +146,6 @@ class Rope(Op):
             expected = f"inner shape ({x.shape[0]} or 1, 1)"
             raise self.refuse("position", position, expected, "one position for each row")
         return broadcast(self, inputs, DType.FLOAT32)
-
-
-def _check_range(op: Op, start: int, end: int, dim: int) -> None:
-    check_dim(op, dim, 1, 2)
-    check_whole(op, "start", start, least=0)
-    check_whole(op, "end", end, least=start)
-
-
-def _check_inside(op: Op, x: ValueType, dim: int, end: int) -> None:
-    need_rank_two(op, "x", x)
-    size = x.shape[dim - 1]
-    if end > size:
-        expected = f"at least end={end} entries on axis {dim}"
-        raise op.refuse("x", x, expected, f"end is at most {size} here")
 
 
 EXAMPLES = (

@@ -1,14 +1,10 @@
 """Products of values."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Types, ValueType
 from tilewright.attention.ops.example import CENTROIDS, QUERY, Example, field, page, parameter
 from tilewright.attention.ops.rule import broadcast, lifted, need_float, need_format, need_number
 
 
-@dataclass(frozen=True, slots=True)
 class GeMM(Op):
     """``out[s, a, b] = sum_k y[s, a, k] * x[s, b, k]``, that is y x^T.
 
@@ -19,7 +15,7 @@ class GeMM(Op):
     head and gives [., H*Ny, Nx].
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "y")
+    operands = ("x", "y")
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         x, y = inputs
@@ -43,7 +39,6 @@ class GeMM(Op):
         return lifted(x, DType.FLOAT32).with_shape(heads * rows, x.shape[0] // heads)
 
 
-@dataclass(frozen=True, slots=True)
 class Kron(Op):
     """Kronecker product along the axes in ``dim``; the other inner axis broadcasts.
 
@@ -51,7 +46,7 @@ class Kron(Op):
     x[s, c, k] * y[s, c, l]``; dim (1, 2): both.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "y")
+    operands = ("x", "y")
     dim: tuple[int, ...] = (1, 2)
 
     def __post_init__(self) -> None:
@@ -74,7 +69,6 @@ class Kron(Op):
         return [1 if axis in self.dim else value.shape[axis - 1] for axis in (1, 2)]
 
 
-@dataclass(frozen=True, slots=True)
 class FactorScore(Op):
     """``out[s] = sum_h max_m <Wq[h]^T q[h], g[s, h*m_count + m]>``: float32 [S, 1, 1].
 
@@ -82,8 +76,8 @@ class FactorScore(Op):
     descriptors, rank].
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("q", "weights", "descriptors")
-    sides: ClassVar[frozenset[Side]] = frozenset({Side.INDEXER})
+    operands = ("q", "weights", "descriptors")
+    sides = frozenset({Side.INDEXER})
     heads: int
     descriptors: int
     rank: int
@@ -106,7 +100,6 @@ class FactorScore(Op):
         return scope.per_page((1, 1), DType.FLOAT32)
 
 
-@dataclass(frozen=True, slots=True)
 class LearnedDescriptor(Op):
     """``g[h*m_count + m, :] = (Wt[h]^T X) Wk[h]`` of a page X.
 
@@ -116,8 +109,8 @@ class LearnedDescriptor(Op):
     PARAMETER [heads, d, rank].
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x", "token_weights", "key_weights")
-    sides: ClassVar[frozenset[Side]] = frozenset({Side.CACHE})
+    operands = ("x", "token_weights", "key_weights")
+    sides = frozenset({Side.CACHE})
     heads: int
     descriptors: int
     rank: int

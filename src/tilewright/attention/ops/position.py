@@ -1,46 +1,40 @@
 """Where a page stands: position, age and length as values."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
 from tilewright.attention.ops.example import Example
+from tilewright.attention.ops.rule import INDEXER_ONLY
 
-INDEXER_ONLY = frozenset({Side.INDEXER})
 
-
-@dataclass(frozen=True, slots=True)
 class _PerPage(Op):
+    dtype: ClassVar[DType] = DType.INT32
+
     def infer(self, _inputs: Types, scope: Scope) -> ValueType:
-        return scope.per_page((1, 1), DType.INT32)
+        return scope.per_page((1, 1), self.dtype)
 
 
-@dataclass(frozen=True, slots=True)
 class _PerRow(Op):
-    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    sides = INDEXER_ONLY
 
     def infer(self, _inputs: Types, scope: Scope) -> ValueType:
         return scope.per_row((1, 1), DType.INT32)
 
 
-@dataclass(frozen=True, slots=True)
 class PageIndex(_PerPage):
     """Logical position of each page in its sequence, from 0: int32 [S, 1, 1]."""
 
 
-@dataclass(frozen=True, slots=True)
 class PageAge(_PerPage):
     """Pages that came after, ``n - 1 - PageIndex``; the newest page has 0. int32 [S, 1, 1]."""
 
-    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    sides = INDEXER_ONLY
 
 
-@dataclass(frozen=True, slots=True)
 class TokenCount(_PerPage):
     """Tokens in each page: the page size, less in an unfinished last page. int32 [S, 1, 1]."""
 
 
-@dataclass(frozen=True, slots=True)
 class TokenPosition(Op):
     """Position of each token in its sequence, from 0: int32 [S, page size, 1]."""
 
@@ -48,7 +42,6 @@ class TokenPosition(Op):
         return scope.per_page((scope.geometry.page_size, 1), DType.INT32, (1,))
 
 
-@dataclass(frozen=True, slots=True)
 class TokenValid(Op):
     """Whether each token of a page is there: bool [S, page size, 1]."""
 
@@ -56,45 +49,37 @@ class TokenValid(Op):
         return scope.per_page((scope.geometry.page_size, 1), DType.BOOL)
 
 
-@dataclass(frozen=True, slots=True)
-class ReservedPages(Op):
+class ReservedPages(_PerPage):
     """Whether a page is one of the reserved first and last pages of the plan: bool [S, 1, 1]."""
 
-    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
-
-    def infer(self, _inputs: Types, scope: Scope) -> ValueType:
-        return scope.per_page((1, 1), DType.BOOL)
+    sides = INDEXER_ONLY
+    dtype = DType.BOOL
 
 
-@dataclass(frozen=True, slots=True)
 class PageCount(_PerRow):
     """Pages of the row, an unfinished last one included: int32 [1, 1, 1]."""
 
 
-@dataclass(frozen=True, slots=True)
 class StepIndex(_PerRow):
     """Decode steps that the request has made before this one: int32 [1, 1, 1]."""
 
 
-@dataclass(frozen=True, slots=True)
 class LayerIndex(_PerRow):
     """Number of the layer that runs: int32 [1, 1, 1]."""
 
-    sides: ClassVar[frozenset[Side]] = frozenset(Side)
+    sides = frozenset(Side)
 
 
-@dataclass(frozen=True, slots=True)
 class HeadIndex(_PerRow):
     """Number of the row's KV head: int32 [1, 1, 1]."""
 
-    sides: ClassVar[frozenset[Side]] = frozenset(Side)
+    sides = frozenset(Side)
 
 
-@dataclass(frozen=True, slots=True)
 class QueryHeadIndex(Op):
     """Numbers of the row's query heads in the model, ``HeadIndex * H + h``: int32 [1, H, 1]."""
 
-    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    sides = INDEXER_ONLY
 
     def infer(self, _inputs: Types, scope: Scope) -> ValueType:
         return scope.per_row((scope.geometry.query_heads, 1), DType.INT32)

@@ -1,23 +1,18 @@
 """Reductions over rows, columns and pages."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import replace
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
 from tilewright.attention.ops.example import PER_HEAD, SCORES, Example, page, pages, row
 from tilewright.attention.ops.rule import (
-    check_dim,
-    check_page_axis,
     check_whole,
     lifted,
     need_format,
     need_number,
     need_rank_two,
-    settle_choice,
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Reduction(Op):
     """Over rows (dim 1: [., r, c] -> [., 1, c]), columns (dim 2: -> [., r, 1]) or pages (dim 0:
     RAGGED [S, r, c] -> BATCHED [1, r, c]).
@@ -26,63 +21,52 @@ class Reduction(Op):
     gives 0, for every kind of reduction.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
-    keeps_integers: ClassVar[bool] = True
-    takes_bool: ClassVar[bool] = False
+    operands = ("x",)
+    keeps_integers = True
+    takes_bool = False
+    dims = (0, 1, 2)
     dim: int = 1
     span: Span = Span.MIDDLE
 
-    def __post_init__(self) -> None:
-        check_dim(self, self.dim, 0, 1, 2)
-        settle_choice(self, "span", Span)
-
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (x,) = inputs
-        check_page_axis(self, self.dim, scope)
         (need_rank_two if self.takes_bool else need_number)(self, "x", x)
         dtype = x.dtype.computed if self.keeps_integers else DType.FLOAT32
         if self.dim == 0:
             need_format(self, "x", x, FORMAT.RAGGED)
             return scope.per_row(x.shape, dtype)
-        sizes = [1 if axis == self.dim else x.shape[axis - 1] for axis in (1, 2)]
         tokens = tuple(axis for axis in x.token_axes if axis != self.dim)
-        return lifted(x, dtype).with_shape(*sizes, token_axes=tokens)
+        return lifted(x, dtype).with_shape(*x.sizes_with(self.dim, 1), token_axes=tokens)
 
 
-@dataclass(frozen=True, slots=True)
 class Sum(Reduction):
     """Sum over ``dim``."""
 
 
-@dataclass(frozen=True, slots=True)
 class Mean(Reduction):
     """Mean over ``dim``: the sum divided by the number of entries that are there. float32."""
 
-    keeps_integers: ClassVar[bool] = False
+    keeps_integers = False
 
 
-@dataclass(frozen=True, slots=True)
 class Max(Reduction):
     """Largest entry over ``dim``; of bools, whether any is true."""
 
-    takes_bool: ClassVar[bool] = True
+    takes_bool = True
 
 
-@dataclass(frozen=True, slots=True)
 class Min(Reduction):
     """Smallest entry over ``dim``; of bools, whether all are true."""
 
-    takes_bool: ClassVar[bool] = True
+    takes_bool = True
 
 
-@dataclass(frozen=True, slots=True)
 class L2Norm(Reduction):
     """Square root of the sum of squares over ``dim`` (not of their mean). float32."""
 
-    keeps_integers: ClassVar[bool] = False
+    keeps_integers = False
 
 
-@dataclass(frozen=True, slots=True)
 class ArgMax(Reduction):
     """Index of the largest entry over ``dim``, the lowest one of equals: int32.
 
@@ -90,24 +74,21 @@ class ArgMax(Reduction):
     """
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
-        result = Reduction.infer(self, inputs, scope)
-        return ValueType(
-            result.format, result.leading, result.shape, DType.INT32, result.token_axes
-        )
+        return replace(super().infer(inputs, scope), dtype=DType.INT32)
 
 
-@dataclass(frozen=True, slots=True)
 class ArgTop(Op):
     """Indices of the ``k`` largest entries over ``dim`` (1 or 2), largest first, the lower index
     first among equals: int32, with k entries on that axis. Tokens that are not there come last.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
+    operands = ("x",)
+    dims = (1, 2)
     k: int
     dim: int = 2
 
     def __post_init__(self) -> None:
-        check_dim(self, self.dim, 1, 2)
+        super().__post_init__()
         check_whole(self, "k", self.k, least=1)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
@@ -116,8 +97,54 @@ class ArgTop(Op):
         size = x.shape[self.dim - 1]
         if self.k > size:
             raise self.refuse("x", x, f"at least k={self.k} entries on dim {self.dim}", "change k")
-        sizes = [self.k if axis == self.dim else x.shape[axis - 1] for axis in (1, 2)]
-        return lifted(x, DType.INT32).with_shape(*sizes)
+        return lifted(x, DType.INT32).with_shape(*x.sizes_with(self.dim, self.k))
+
+
+class InterleavedReduction(Op):
+    """``out[m] = reduction over j < k of x[m*k + j]`` along ``dim`` (1 or 2), whose size k divides.
+
+    Tokens that are not there are left out; a group without any gives 0.
+    """
+
+    operands = ("x",)
+    dims = (1, 2)
+    dim: int = 1
+    k: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole(self, "k", self.k, least=1)
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        need_number(self, "x", x)
+        size = x.shape[self.dim - 1]
+        if size % self.k:
+            expected = f"axis {self.dim} in whole groups of k={self.k}"
+            raise self.refuse("x", x, expected, "change k or the page size")
+        tokens = tuple(axis for axis in x.token_axes if axis != self.dim or self.k == 1)
+        sizes = x.sizes_with(self.dim, size // self.k)
+        return lifted(x, DType.FLOAT32).with_shape(*sizes, token_axes=tokens)
+
+
+class SumInterleave(InterleavedReduction):
+    """Sum of each group of ``k`` neighbours."""
+
+
+class MeanInterleave(InterleavedReduction):
+    """Mean of each group of ``k`` neighbours."""
+
+
+class MaxInterleave(InterleavedReduction):
+    """Largest of each group of ``k`` neighbours."""
+
+
+class MinInterleave(InterleavedReduction):
+    """Smallest of each group of ``k`` neighbours."""
+
+
+class L2NormInterleave(InterleavedReduction):
+    """Square root of the sum of squares of each group of ``k`` neighbours."""
 
 
 EXAMPLES = (
@@ -129,4 +156,9 @@ EXAMPLES = (
     Example(L2Norm(2), (page(16, 64),), Side.CACHE),
     Example(ArgMax(0), (SCORES,)),
     Example(ArgTop(8), (row(1, 64),)),
+)
+
+EXAMPLES_OF_NEIGHBOURS = tuple(
+    Example(op(1, 4), (page(16, 64),), Side.CACHE)
+    for op in (SumInterleave, MeanInterleave, MaxInterleave, MinInterleave, L2NormInterleave)
 )

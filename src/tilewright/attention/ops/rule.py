@@ -1,10 +1,12 @@
 """The rules of types that ops share: broadcasting, formats, element types."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from enum import StrEnum
+from typing import ClassVar
 
 from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, Types, ValueType
 
+INDEXER_ONLY = frozenset({Side.INDEXER})
 MASKED = -1e30
 """What a mask adds to a score that must not win: finite, so that no NaN can come of it."""
 
@@ -28,6 +30,11 @@ def need_float(op: Op, operand: str, value: ValueType) -> None:
         raise op.refuse(operand, value, "floating-point numbers", "Cast it to float32 first")
 
 
+def need_integers(op: Op, operand: str, value: ValueType) -> None:
+    if not value.dtype.is_integer:
+        raise op.refuse(operand, value, "integers", "Cast it to int32 first")
+
+
 def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> None:
     if value.format not in formats:
         expected = f"a value in format {' or '.join(item.name for item in formats)}"
@@ -37,32 +44,10 @@ def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> Non
         raise op.refuse(operand, value, expected, fix)
 
 
-def check_dim(op: Op, dim: int, *allowed: int) -> None:
-    if isinstance(dim, bool) or not isinstance(dim, int) or dim not in allowed:
-        expected = f"dim {' or '.join(map(str, allowed))}"
-        raise op.refuse("", f"dim={dim!r}", expected, "0 is the page axis, 1 rows, 2 columns")
-
-
 def check_whole(op: Op, name: str, value: object, *, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         expected = f"a whole number of at least {least}"
         raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
-
-
-def settle_choice(op: Op, name: str, choices: type[StrEnum]) -> None:
-    """Make an attribute that was given by name a member of its enumeration, or refuse it."""
-    value = getattr(op, name)
-    if value not in list(choices):
-        expected = f"one of {', '.join(choices)}"
-        raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
-    object.__setattr__(op, name, choices(value))  # still being made, so nobody has seen it
-
-
-def check_page_axis(op: Op, dim: int, scope: Scope) -> None:
-    """An op over pages (dim 0) has no meaning on the cache side, which sees one page."""
-    if dim == 0 and scope.side is Side.CACHE:
-        fix = "do it in forward_indexer"
-        raise op.refuse("", "dim=0 on the cache side", "dim 1 or 2: it sees one page", fix)
 
 
 def lifted(value: ValueType, dtype: DType | None = None) -> ValueType:
@@ -100,3 +85,21 @@ def broadcast(op: Op, inputs: Types, dtype: DType, *, names: tuple[str, ...] = (
         dtype,
         tuple(tokens),
     )
+
+
+class OneValue(Op):
+    """An op on one value that keeps its shape."""
+
+    operands = ("x",)
+    need: ClassVar[Callable[[Op, str, ValueType], None]] = need_number
+    """The rule that elements of the operand keep."""
+    formats: ClassVar[tuple[FORMAT, ...]] = tuple(FORMAT)
+    """Formats that the operand may have."""
+    result: ClassVar[DType | None] = DType.FLOAT32
+    """The element type of the result; None: that of the operand, computed."""
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        (x,) = inputs
+        self.need("x", x)
+        need_format(self, "x", x, *self.formats)
+        return lifted(x, self.result)

@@ -1,24 +1,19 @@
 """Selections: which pages attention reads. A selection is a bool per page (and query head)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
-from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
 from tilewright.attention.ops.example import MASK, PER_HEAD, SCORES, Example
 from tilewright.attention.ops.rule import (
+    INDEXER_ONLY,
     broadcast,
     check_whole,
     lifted,
     need_format,
     need_number,
-    settle_choice,
 )
 
-INDEXER_ONLY = frozenset({Side.INDEXER})
 
-
-@dataclass(frozen=True, slots=True)
 class SelectionOp(Op):
     """Turns scores RAGGED [S, 1, 1] into a selection, bool [S, 1, 1].
 
@@ -28,8 +23,9 @@ class SelectionOp(Op):
     has a selection of its own.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("scores",)
-    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    operands = ("scores",)
+    spans_row = True
+    sides = INDEXER_ONLY
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (scores,) = inputs
@@ -45,7 +41,6 @@ class SelectionOp(Op):
         return scope.per_page(shape, DType.BOOL)
 
 
-@dataclass(frozen=True, slots=True)
 class TopK(SelectionOp):
     """The ``k`` candidates with the largest scores, all if there are no more.
 
@@ -56,11 +51,11 @@ class TopK(SelectionOp):
     per_head: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.k is not None:
             check_whole(self, "k", self.k, least=1)
 
 
-@dataclass(frozen=True, slots=True)
 class ApproxTopK(SelectionOp):
     """Selects what `TopK` with the plan's number selects, whatever ``tolerate_ratio`` is.
 
@@ -73,12 +68,12 @@ class ApproxTopK(SelectionOp):
     per_head: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         ratio = self.tolerate_ratio
         if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 <= ratio <= 1:
             raise self.refuse("", f"tolerate_ratio={ratio!r}", "a number from 0 to 1", "change it")
 
 
-@dataclass(frozen=True, slots=True)
 class TopP(SelectionOp):
     """The fewest pages, largest weight first, whose weights add up to at least ``p`` of the total.
 
@@ -96,13 +91,12 @@ class TopP(SelectionOp):
     per_head: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0.0 < self.p <= 1.0:
             raise self.refuse("", f"p={self.p!r}", "0 < p <= 1", "change p")
-        settle_choice(self, "span", Span)
         _check_limits(self, self.min_pages, self.max_pages)
 
 
-@dataclass(frozen=True, slots=True)
 class Threshold(SelectionOp):
     """Candidates whose score is at least ``value``; minus infinity takes all, also NaN.
 
@@ -116,14 +110,14 @@ class Threshold(SelectionOp):
     per_head: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if math.isnan(self.value):
             raise self.refuse("", "value=nan", "a number", "change the value")
         _check_limits(self, self.min_pages, self.max_pages)
 
 
-@dataclass(frozen=True, slots=True)
 class _BoolOp(Op):
-    operands: ClassVar[tuple[str, ...]] = ("x", "y...")
+    operands = ("x", "y...")
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         names = tuple(map(str, range(len(inputs))))
@@ -133,21 +127,18 @@ class _BoolOp(Op):
         return broadcast(self, inputs, DType.BOOL, names=names)
 
 
-@dataclass(frozen=True, slots=True)
 class Union(_BoolOp):
     """True where any operand is: the union of any number of selections or masks."""
 
 
-@dataclass(frozen=True, slots=True)
 class Intersection(_BoolOp):
     """True where all operands are: the intersection of any number of selections or masks."""
 
 
-@dataclass(frozen=True, slots=True)
 class Complement(Op):
     """True where x is not."""
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
+    operands = ("x",)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -156,15 +147,15 @@ class Complement(Op):
         return lifted(x)
 
 
-@dataclass(frozen=True, slots=True)
 class SelectedTokens(Op):
     """Tokens in the selected pages of a row: int32 BATCHED [1, 1, 1], or [1, 1, H] per head.
 
     Reserved pages count, as attention reads them.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("selection",)
-    sides: ClassVar[frozenset[Side]] = INDEXER_ONLY
+    operands = ("selection",)
+    spans_row = True
+    sides = INDEXER_ONLY
 
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         (selection,) = inputs

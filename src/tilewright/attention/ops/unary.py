@@ -1,27 +1,16 @@
 """Element-wise ops on one value."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
 from tilewright.attention.ops.example import PER_HEAD, SCORES, WHOLE, Example
-from tilewright.attention.ops.rule import lifted, need_number, need_rank_two, settle_choice
+from tilewright.attention.ops.rule import OneValue, lifted, need_integers, need_rank_two
 
 
-@dataclass(frozen=True, slots=True)
-class Unary(Op):
+class Unary(OneValue):
     """A function of each element: same shape, float32."""
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
 
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
-        (x,) = inputs
-        need_number(self, "x", x)
-        return lifted(x, DType.FLOAT32)
-
-
-@dataclass(frozen=True, slots=True)
 class Relu(Unary):
     """x where ``x >= alpha``, else beta."""
 
@@ -29,7 +18,6 @@ class Relu(Unary):
     beta: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class Sigmoid(Unary):
     """``1 / (1 + exp(beta * x + alpha))``. The logistic one has beta -1; 0 gives a constant."""
 
@@ -37,7 +25,6 @@ class Sigmoid(Unary):
     beta: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class Silu(Unary):
     """``x / (1 + exp(beta * x + alpha))``. Swish has beta -1; beta 0 only scales x."""
 
@@ -45,7 +32,6 @@ class Silu(Unary):
     beta: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class Add_Mul(Unary):
     """``beta * x + alpha``."""
 
@@ -53,7 +39,6 @@ class Add_Mul(Unary):
     beta: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
 class Abs(Unary):
     """Absolute value of ``beta * x + alpha``."""
 
@@ -61,7 +46,6 @@ class Abs(Unary):
     beta: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
 class Log(Unary):
     """Natural logarithm of ``beta * x + alpha``; minus infinity at 0, NaN below."""
 
@@ -69,7 +53,6 @@ class Log(Unary):
     beta: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
 class Exp(Unary):
     """``exp(beta * x + alpha)``."""
 
@@ -77,27 +60,22 @@ class Exp(Unary):
     beta: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
 class Sqrt(Unary):
     """Square root; NaN below 0."""
 
 
-@dataclass(frozen=True, slots=True)
 class Rsqrt(Unary):
     """``1 / sqrt(x)``; infinite at 0, NaN below."""
 
 
-@dataclass(frozen=True, slots=True)
 class Sign(Unary):
     """-1, 0 or 1."""
 
 
-@dataclass(frozen=True, slots=True)
 class Floor(Unary):
     """The largest whole number that is not above x, as float32."""
 
 
-@dataclass(frozen=True, slots=True)
 class Clamp(Unary):
     """x held between ``low`` and ``high``; either may be infinite. NaN stays NaN."""
 
@@ -105,30 +83,23 @@ class Clamp(Unary):
     high: float = math.inf
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.low <= self.high:
             found = f"low={self.low}, high={self.high}"
             raise self.refuse("", found, "low <= high", "swap them")
 
 
-@dataclass(frozen=True, slots=True)
-class BitNot(Op):
+class BitNot(OneValue):
     """All bits of an integer turned round: int32."""
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
-
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
-        (x,) = inputs
-        if not x.dtype.is_integer:
-            raise self.refuse("x", x, "integers", "Cast it to int32 first")
-        return lifted(x, DType.INT32)
+    need = need_integers
+    result = DType.INT32
 
 
-@dataclass(frozen=True, slots=True)
 class PopCount(BitNot):
     """Number of set bits among the 32 of an integer: int32."""
 
 
-@dataclass(frozen=True, slots=True)
 class Cast(Op):
     """The value in another element type, rounded once.
 
@@ -137,11 +108,8 @@ class Cast(Op):
     bool: 1 or 0.
     """
 
-    operands: ClassVar[tuple[str, ...]] = ("x",)
+    operands = ("x",)
     dtype: DType
-
-    def __post_init__(self) -> None:
-        settle_choice(self, "dtype", DType)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs

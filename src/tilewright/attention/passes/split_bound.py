@@ -1,12 +1,12 @@
 """Quest's bound as two dot products."""
 
 from tilewright.attention.graph import FORMAT, Graph, Node, Scope, keep, make_node, rebuild
-from tilewright.attention.ops import binary, interleave, layout, linear, reduce, unary
+from tilewright.attention.ops import binary, layout, linear, reduce, unary
 from tilewright.attention.ops.leaf import FieldRead
 
 _PAIRS: tuple[tuple[type, type], ...] = (
     (reduce.Max, reduce.Min),
-    (interleave.MaxInterleave, interleave.MinInterleave),
+    (reduce.MaxInterleave, reduce.MinInterleave),
 )
 
 

@@ -12,10 +12,12 @@ from tilewright.attention.verify.compilable import (
     DEFAULT_G_VALUES,
     DEFAULT_PAGE_BLOCK_RATIOS,
     DEFAULT_PAGES_PER_WORKLOAD,
+    Config,
+    Failure,
+    VerifyReport,
     verify_flow_compilable,
 )
 from tilewright.attention.verify.engine_config import ConfigCheck, check_engine_config
-from tilewright.attention.verify.report import Config, Failure, VerifyReport
 
 __all__ = (
     "DEFAULT_BLOCK_SIZES",

@@ -9,15 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
-from tilewright.attention.graph import DType, EstimateOver, FlowKind, Geometry, Graph
+from tilewright.attention.graph import EstimateOver, FlowKind, Geometry, Graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.errors import AttentionError
+from tilewright.units import ROW_TOLERANCES
 
 Array = npt.NDArray[np.float64]
 Draw = Callable[..., Array]
 
-TOLERANCES = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3, DType.BFLOAT16: 2e-2}
-"""Relative to the norm of a row, by the element type of keys and values."""
 LOOSEST = 2e-1  # of fp8 and int4
 NUM_PAGES = 9
 NUM_STEPS = 3
@@ -56,7 +55,7 @@ class NumericCheck:
                 continue
             wanted = data.attention(found, index, self.traced.geometry)
             largest = max(largest, _relative_error(found, wanted))
-        allowed = TOLERANCES.get(self.traced.geometry.kv_dtype, LOOSEST)
+        allowed = ROW_TOLERANCES.get(self.traced.geometry.kv_dtype.short_name, LOOSEST)
         if largest > allowed:
             found_text = f"a relative error of {largest:.3g} at {topk} pages"
             fix = "this is a bug of the executor: report the flow"

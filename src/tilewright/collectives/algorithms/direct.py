@@ -1,8 +1,8 @@
 """Every rank exchanges with every other."""
 
+from tilewright.collectives.algorithm import Algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan
-from tilewright.collectives.script import Script
+from tilewright.collectives.plan import Plan, Script
 
 
 def plan_direct(call: Call, lane: int) -> Plan:
@@ -39,3 +39,6 @@ def _with_root(script: Script, call: Call, turn: int, peer: int) -> None:
             script.move(turn, peer, call.root, [peer], combines=False)
         case Operation.SCATTER:
             script.move(turn, call.root, peer, [peer], combines=False)
+
+
+ALGORITHMS = (Algorithm("direct", frozenset(Operation), plan_direct, preference=6),)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import isqrt
 
+from tilewright.collectives.algorithm import SCATTERING, Algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan
-from tilewright.collectives.script import Script, ring_gather, ring_reduce
+from tilewright.collectives.plan import Plan, Script, ring_gather, ring_reduce
 
 NUM_SHARES = 16
 """Lanes are dealt over the two orders of dimensions by sixteenths."""
@@ -90,3 +90,9 @@ def _line(
     if reverse:
         order = order[:1] + order[:0:-1]
     return [line[place] for place in order], [parts[place] for place in order]
+
+
+ALGORITHMS = (
+    Algorithm("torus_2d", SCATTERING, plan_torus_2d, preference=4),
+    Algorithm("mesh_2d", SCATTERING, plan_mesh_2d, preference=5),
+)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from tilewright.collectives.algorithm import SCATTERING, Algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan
-from tilewright.collectives.script import Script
+from tilewright.collectives.plan import Plan, Script
 
 
 def plan_halving_doubling(call: Call, lane: int) -> Plan:
@@ -75,3 +75,6 @@ def _differs(number: int, rank: int, distances: Sequence[int]) -> tuple[bool, ..
 
 def _blocks(parts: Sequence[list[int]], numbers: Sequence[int]) -> list[int]:
     return [block for number in numbers for block in parts[number]]
+
+
+ALGORITHMS = (Algorithm("halving_doubling", SCATTERING, plan_halving_doubling, preference=3),)

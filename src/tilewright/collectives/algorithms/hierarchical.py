@@ -8,9 +8,9 @@ The centres of the SIPs go around a ring. Results come back the same way.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tilewright.collectives.operation import Call
-from tilewright.collectives.plan import Plan
-from tilewright.collectives.script import Script, ring_gather, ring_reduce
+from tilewright.collectives.algorithm import Algorithm
+from tilewright.collectives.operation import Call, Operation
+from tilewright.collectives.plan import Plan, Script, ring_gather, ring_reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +135,9 @@ def _between_sips(script: Script, turn: int, levels: _Levels, reverse: bool) -> 
 
 def _ring(places: range, reverse: bool) -> list[int]:
     return [*places[:1], *places[:0:-1]] if reverse else list(places)
+
+
+_OPERATIONS = frozenset((Operation.ALL_REDUCE,))
+ALGORITHMS = (
+    Algorithm("hierarchical", _OPERATIONS, plan_hierarchical, preference=7, suits_many=True),
+)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tilewright.collectives.algorithm import Algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan
-from tilewright.collectives.script import Script
+from tilewright.collectives.plan import Plan, Script
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +62,7 @@ def _tree(ranks: list[int]) -> _Node:
         middle += 1
     sides = (ranks[:middle], ranks[middle + 1 :])
     return _Node(ranks[middle], tuple(_tree(side) for side in sides if side))
+
+
+_OPERATIONS = frozenset((Operation.ALL_REDUCE, Operation.BROADCAST, Operation.REDUCE))
+ALGORITHMS = (Algorithm("double_tree", _OPERATIONS, plan_double_tree, preference=2),)

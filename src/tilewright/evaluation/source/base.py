@@ -1,5 +1,6 @@
 """What flows are compared on: a source draws cases, each from its own seed."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -8,9 +9,14 @@ import numpy as np
 from tilewright.attention.graph import FlowKind, Geometry
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import UsageError
-from tilewright.evaluation.stream import Stream
-from tilewright.evaluation.words import Words
+from tilewright.evaluation.stream import StepRecorder, Stream
+from tilewright.evaluation.words import Target, Words, log_probabilities
+from tilewright.models import ModelShape, ModelWeights, Prompt
+from tilewright.models.dense import StepWrapper
+from tilewright.models.forward import AttentionStep
 from tilewright.records.attention_compare import SourceFigures
+from tilewright.serving.decode import FlowDecoder, geometry_of, kv_heads_of
+from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +61,78 @@ class Source(Protocol):
         """``kept_queries`` of the context's last tokens can be observed by flows."""
 
 
+class ModelSource:
+    """What sources with a model have in common."""
+
+    def __init__(self, name: str, spec: SourceSpec, shape: ModelShape) -> None:
+        """Refuse a case that is longer than what the model was made for."""
+        self._spec = spec
+        self._shape = shape
+        if spec.context + spec.steps > shape.context:
+            found = f"{spec.context} tokens of context and {spec.steps} to decode"
+            expected = f"{shape.context} at most in all"
+            raise UsageError(f"source {name}", found, expected, "lower --context")
+
+    @property
+    def geometry(self) -> Geometry:
+        return geometry_of(self._shape, self._spec.page_size)
+
+    @property
+    def num_layers(self) -> int:
+        return self._shape.layers
+
+    @property
+    def num_kv_heads(self) -> int:
+        return kv_heads_of(self._shape)
+
+
 def generator_of(spec: SourceSpec, index: int) -> np.random.Generator:
     """Of one case: other cases do not move it."""
     return np.random.default_rng([spec.seed, index])
 
 
-def check_fits(name: str, spec: SourceSpec, most: int) -> None:
-    """Refuse a case that is longer than what a model was made for."""
-    if spec.context + spec.steps > most:
-        found = f"{spec.context} tokens of context and {spec.steps} to decode"
-        raise UsageError(f"source {name}", found, f"{most} at most in all", "lower --context")
+def record_case(
+    spec: SourceSpec,
+    weights: ModelWeights,
+    prompt: Prompt,
+    tokens: Sequence[int],
+    targets: Sequence[Target],
+    *,
+    needles: Sequence[range] = (),
+    new_wrapper: Callable[[], StepWrapper] | None = None,
+) -> Case:
+    """Decode the tokens once with every page, as a flow of a budget for all of them would."""
+    shape, recorder = weights.shape, StepRecorder()
+    wrapper = None if new_wrapper is None else new_wrapper()
+
+    def around(step: AttentionStep) -> AttentionStep:
+        recorded = recorder.around(step)
+        return recorded if wrapper is None else wrapper(recorded)
+
+    geometry = geometry_of(shape, spec.page_size)
+    graph = trace_for_model(stand_in_for(geometry.kind), geometry)[1]
+    decoder = FlowDecoder(
+        weights,
+        graph,
+        plan_dense(shape.layers, spec.reserved),
+        prompt,
+        capacity=len(prompt.tokens) + len(tokens),
+        around=around,
+    )
+    dense = log_probabilities([decoder.step(token) for token in tokens])
+    queries, keys, values, outputs = recorder.arrays(shape.layers)
+    stream = Stream(
+        context_tokens=prompt.tokens,
+        context=prompt.attention,
+        tokens=tuple(tokens),
+        queries=queries,
+        keys=keys,
+        values=values,
+        outputs=outputs,
+        scale=shape.attention_scale,
+        page_size=spec.page_size,
+    )
+    words = Words(
+        weights, prompt, tuple(tokens), tuple(targets), dense, tuple(needles), new_wrapper
+    )
+    return Case(stream, words)

@@ -3,18 +3,21 @@
 import hashlib
 from importlib.resources import files
 
-from tilewright.attention.graph import Geometry
 from tilewright.errors import UsageError
-from tilewright.evaluation.source.base import Case, SourceSpec, check_fits, generator_of
-from tilewright.evaluation.source.model_case import record_case
+from tilewright.evaluation.source.base import (
+    Case,
+    ModelSource,
+    SourceSpec,
+    generator_of,
+    record_case,
+)
 from tilewright.evaluation.words import Target
 from tilewright.models.dense import run_prompt
 from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, draw_recall, load_recall
 from tilewright.records.attention_compare import SourceFigures
-from tilewright.serving.decode import geometry_of
 
 
-class RecallSource:
+class RecallSource(ModelSource):
     """A context is pairs; a step is a key that comes again, or its value: half of them answer."""
 
     def __init__(self, spec: SourceSpec) -> None:
@@ -25,8 +28,7 @@ class RecallSource:
         if not 2 <= spec.steps <= spec.context:
             found, expected = f"{spec.steps} steps", f"2 to {spec.context}, as many as there are"
             raise UsageError("source recall", found, expected, "change --steps")
-        check_fits("recall", spec, RECALL_SHAPE.context)
-        self._spec = spec
+        super().__init__("recall", spec, RECALL_SHAPE)
         self._model = load_recall()
 
     @property
@@ -39,18 +41,6 @@ class RecallSource:
             text=None,
             text_hash=None,
         )
-
-    @property
-    def geometry(self) -> Geometry:
-        return geometry_of(RECALL_SHAPE, self._spec.page_size)
-
-    @property
-    def num_layers(self) -> int:
-        return RECALL_SHAPE.layers
-
-    @property
-    def num_kv_heads(self) -> int:
-        return RECALL_SHAPE.kv_heads
 
     def draw(self, index: int, *, kept_queries: int) -> Case:
         spec, model = self._spec, self._model
@@ -66,12 +56,11 @@ class RecallSource:
             for place, answer in zip(task.asked, task.answers, strict=True)
         ]
         return record_case(
+            spec,
             model.weights,
             prompt,
             tokens[spec.context :],
             targets,
             needles=[range(place, place + 1) for place in range(len(targets))],
             new_wrapper=lambda: smear.copy().around,
-            page_size=spec.page_size,
-            reserved=spec.reserved,
         )

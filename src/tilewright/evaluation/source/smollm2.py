@@ -1,34 +1,80 @@
-"""Cases of SmolLM2, a real language model: plain text that goes on, and facts inside it."""
+"""Cases of SmolLM2, a real language model: plain text that goes on, and facts inside it.
+
+The text ships with Python: the topics of ``help()``, about 700 KB.
+"""
 
 import hashlib
+import platform
+from dataclasses import dataclass
+from pydoc_data.topics import topics
 
 import numpy as np
 
-from tilewright.attention.graph import Geometry
 from tilewright.errors import UsageError
-from tilewright.evaluation.source.base import Case, SourceSpec, check_fits, generator_of
-from tilewright.evaluation.source.model_case import record_case
-from tilewright.evaluation.text import cut_tokens, python_topics
+from tilewright.evaluation.source.base import (
+    Case,
+    ModelSource,
+    SourceSpec,
+    generator_of,
+    record_case,
+)
 from tilewright.evaluation.words import Target
-from tilewright.models import LanguageModel, load_smollm2, run_prompt
+from tilewright.models import LanguageModel, Tokenizer, load_smollm2, run_prompt
 from tilewright.models.find import smollm2_path
 from tilewright.records.attention_compare import SourceFigures
-from tilewright.serving.decode import geometry_of, kv_heads_of
+
+LETTERS_PER_TOKEN = 8  # more than a token has on the average, so that a cut is long enough
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """A text and where it comes from."""
+
+    name: str
+    content: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content.encode()).hexdigest()
+
+
+def python_topics() -> PlainText:
+    """In alphabetical order. Another version of Python has another text, and another hash."""
+    content = "\n\n".join(topics[name].strip() for name in sorted(topics))
+    return PlainText(f"pydoc_data.topics of Python {platform.python_version()}", content)
+
+
+def cut_tokens(
+    text: PlainText, tokenizer: Tokenizer, rng: np.random.Generator, num_tokens: int
+) -> list[int]:
+    """So many tokens from the beginning of a paragraph that chance picks."""
+    length = LETTERS_PER_TOKEN * num_tokens
+    last = len(text.content) - length
+    if last < 0:
+        found, expected = f"{num_tokens} tokens", f"at most what {text.name} has"
+        raise UsageError("context", found, expected, "lower --context")
+    start = text.content.find("\n\n", int(rng.integers(0, last + 1)))
+    start = last if not 0 <= start <= last else start + 2
+    tokens = tokenizer.encode(text.content[start : start + length])
+    if len(tokens) < num_tokens:
+        found = f"{len(tokens)} tokens in {length} letters of {text.name}"
+        raise UsageError("context", found, f"{num_tokens}", "choose another --seed")
+    return tokens[:num_tokens]
+
 
 PROJECTS = ("Aurora", "Bamboo", "Cedar", "Delta", "Ember", "Falcon", "Garnet", "Harbor")
 CODE_DIGITS = 4
 
 
-class SmolLM2Source:
+class SmolLM2Source(ModelSource):
     """What both kinds of cases share: the model, the text, and their hashes."""
 
     name: str
 
     def __init__(self, spec: SourceSpec, model: LanguageModel | None = None) -> None:
-        self._spec = spec
         self._text = python_topics()
         self._model = load_smollm2() if model is None else model
-        check_fits(self.name, spec, self._model.shape.context)
+        super().__init__(self.name, spec, self._model.shape)
 
     @property
     def figures(self) -> SourceFigures:
@@ -41,18 +87,6 @@ class SmolLM2Source:
             text=self._text.name,
             text_hash=self._text.sha256,
         )
-
-    @property
-    def geometry(self) -> Geometry:
-        return geometry_of(self._model.shape, self._spec.page_size)
-
-    @property
-    def num_layers(self) -> int:
-        return self._model.shape.layers
-
-    @property
-    def num_kv_heads(self) -> int:
-        return kv_heads_of(self._model.shape)
 
 
 class TextSource(SmolLM2Source):
@@ -67,12 +101,11 @@ class TextSource(SmolLM2Source):
         prompt = run_prompt(model.weights, tokens[: spec.context], kept_queries=kept_queries)
         given = tokens[spec.context :]
         return record_case(
+            spec,
             model.weights,
             prompt,
             given[:-1],
             [Target(step, token) for step, token in enumerate(given[1:])],
-            page_size=spec.page_size,
-            reserved=spec.reserved,
         )
 
 
@@ -101,13 +134,12 @@ class NeedleSource(SmolLM2Source):
         first = len(question) - 1  # the last token of the question foretells the answer
         targets = [Target(first + place, token) for place, token in enumerate(answer)]
         return record_case(
+            spec,
             model.weights,
             run_prompt(model.weights, context, kept_queries=kept_queries),
             question + answer[:-1],
             targets,
             needles=[range(len(targets))],
-            page_size=spec.page_size,
-            reserved=spec.reserved,
         )
 
 

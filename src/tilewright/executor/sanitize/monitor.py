@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import AddressError
-from tilewright.executor.access.order import Span
-from tilewright.executor.access.translate import Piece
+from tilewright.executor.address import Piece
+from tilewright.executor.effect import WatchedEffectLog
+from tilewright.executor.order import Span, SpanOrder
 from tilewright.executor.run import Memory
-from tilewright.executor.sanitize.effect import WatchedEffectLog
-from tilewright.executor.sanitize.order import SpanOrder
 from tilewright.language.dtype import int4
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Pointers

@@ -1,8 +1,7 @@
 """Programs that a sanitizer watches: the same commands at the same times, seen from beside.
 
 A watched program has its addresses tagged with the tensor that they came from, so that no
-arithmetic loses it, and stand-ins for what it issues, translates and waits with.
-"""
+arithmetic loses it, and stand-ins for what it issues, translates and waits with."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,16 +10,15 @@ from typing import Any
 from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess, IssuedStep
 from tilewright.errors import AddressError, InternalError
-from tilewright.executor.access.layout import Layout
-from tilewright.executor.access.order import Span
-from tilewright.executor.access.translate import Piece, Translator
+from tilewright.executor.address import Piece
+from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.kernel_program import KernelProgram
+from tilewright.executor.layout import Layout
+from tilewright.executor.order import Span
 from tilewright.executor.run import Run
-from tilewright.executor.sanitize.effect import WatchedEffectLog
 from tilewright.executor.sanitize.monitor import LaunchWatch, ProgramWatch
-from tilewright.executor.stream import Stream
-from tilewright.language.argument import ArrayArgument, DescriptorArgument
 from tilewright.language.dtype import DType
+from tilewright.language.kernel import ArrayArgument, DescriptorArgument
 from tilewright.language.value import Pointers
 from tilewright.memory.sanitizer.access_set import NOWHERE, Places
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
@@ -29,21 +27,12 @@ from tilewright.memory.sanitizer.sanitizer import Sanitizer
 class WatchedProgram(KernelProgram):
     """As any program, but for who looks on."""
 
-    def __init__(
-        self,
-        run: Run,
-        stream: Stream,
-        translator: Translator,
-        name: str,
-        ids: tuple[int, ...],
-        counts: tuple[int, ...],
-    ) -> None:
-        super().__init__(run, stream, translator, name, ids, counts)
-        watch = ProgramWatch(run.sanitizer, self, stream)
-        self.watch = watch
-        self.issuer = _WatchedIssuer(self.issuer, watch)
-        self.translator = _WatchedTranslator(translator, watch)  # type: ignore[assignment]
-        self.stream = _WatchedStream(stream, watch)  # type: ignore[assignment]
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        watch = self.watch = ProgramWatch(self.run.sanitizer, self, self.stream)
+        self.issuer = _WatchedIssuer(self.issuer, watch)  # type: ignore[assignment]
+        self.translator = _WatchedTranslator(self.translator, watch)  # type: ignore[assignment]
+        self.stream = _WatchedStream(self.stream, watch)  # type: ignore[assignment]
 
     def pointers(self, address: int, element: DType) -> Pointers:
         return super().pointers(self.watch.tagged(address), element)

@@ -12,18 +12,13 @@ import numpy as np
 from tilewright.errors import ProgramError, TilewrightError
 from tilewright.host.worker import Accelerator, Ahbm
 from tilewright.host.worker import DeviceSelector as HostDevice
-from tilewright.interop.kernbench.device import DeviceSelector, sips_of
 from tilewright.interop.kernbench.distributed import DistributedContext
-from tilewright.interop.kernbench.dtype import dtype_of_text
 from tilewright.interop.kernbench.engine import GraphEngine
-from tilewright.interop.kernbench.error import RuntimeProgramError, ValueProgramError
 from tilewright.interop.kernbench.launch import plan_launch
 from tilewright.interop.kernbench.machine_spec import check_spec
 from tilewright.interop.kernbench.message import MemoryWriteMsg
 from tilewright.interop.kernbench.multiprocessing import Multiprocessing
-from tilewright.interop.kernbench.number import whole_number
 from tilewright.interop.kernbench.placement import DPPolicy
-from tilewright.interop.kernbench.request import Completion, RequestHandle
 from tilewright.interop.kernbench.tensor import (
     DeployedTensor,
     PlacedTensor,
@@ -31,11 +26,19 @@ from tilewright.interop.kernbench.tensor import (
     Tensor,
     TensorShard,
 )
+from tilewright.interop.kernbench.value import (
+    Completion,
+    DeviceSelector,
+    RequestHandle,
+    RuntimeProgramError,
+    ValueProgramError,
+    dtype_of_text,
+    sips_of,
+    whole_number,
+)
 from tilewright.memory.mapping import Sight
 from tilewright.runtime.placement.placement import Targets
 from tilewright.runtime.tensor import tensor as ours
-
-__all__ = ("RuntimeContext",)
 
 DeferredHandle = tuple[RequestHandle, int, dict[str, Any]]
 """A launch on one SIP that nobody has waited for: its handle, the SIP, fields of its trace."""

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tilewright.collectives.reduction import Reduction
+from tilewright.collectives.operation import Reduction
 from tilewright.errors import CollectiveError, ProgramError, UnknownAttributeError
 from tilewright.interop.kernbench.ccl.backend import AhbmCCLBackend, CollectiveContext
 from tilewright.interop.kernbench.ccl.config import (
@@ -18,11 +18,8 @@ from tilewright.interop.kernbench.ccl.config import (
 from tilewright.interop.kernbench.ccl.install import IpcqPlan, install_ipcq
 from tilewright.interop.kernbench.ccl.validator import Validator, ValidatorRegistry
 from tilewright.interop.kernbench.ccl.wiring import Place
-from tilewright.interop.kernbench.error import RuntimeProgramError, ValueProgramError
-from tilewright.interop.kernbench.number import whole_number
 from tilewright.interop.kernbench.tensor import Tensor
-
-__all__ = ("AhbmCCLBackend", "DistributedContext", "latest_distributed")
+from tilewright.interop.kernbench.value import RuntimeProgramError, ValueProgramError, whole_number
 
 BACKEND = "ahbm"
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from tilewright.errors import ProgramError, RequestError, TilewrightError
 from tilewright.host import RuntimeContext
+from tilewright.interop.kernbench.kernel import send_launch
 from tilewright.interop.kernbench.message import (
     KernelLaunchMsg,
     MemoryReadMsg,
@@ -20,9 +21,9 @@ from tilewright.interop.kernbench.message import (
     MmuUnmapMsg,
     PeDmaMsg,
     ResponseMsg,
+    check_envelope,
+    refuse,
 )
-from tilewright.interop.kernbench.message_check import check_envelope, refuse
-from tilewright.interop.kernbench.message_launch import send_launch
 from tilewright.interop.kernbench.message_send import (
     Sent,
     send_dma,
@@ -31,13 +32,11 @@ from tilewright.interop.kernbench.message_send import (
     send_unmap,
     send_write,
 )
-from tilewright.interop.kernbench.registry import current_registry
-from tilewright.interop.kernbench.request import Completion, RequestHandle
+from tilewright.interop.kernbench.names import current_registry
 from tilewright.interop.kernbench.topology import Topology
+from tilewright.interop.kernbench.value import Completion, RequestHandle
 from tilewright.runtime.request import Request
 from tilewright.units import PS_PER_NS
-
-__all__ = ("GraphEngine",)
 
 MESSAGES = (
     KernelLaunchMsg,

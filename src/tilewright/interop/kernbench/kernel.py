@@ -1,16 +1,34 @@
-"""Kernels of KernBench: the language is one of their arguments, all others are plain values."""
+"""From launch messages of KernBench to launches of kernels, whose language is an argument."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import product
 from types import FunctionType
 from typing import Any
 
 from tilewright.errors import KernelError
+from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.language.context import LaunchedLanguage
+from tilewright.interop.kernbench.message import (
+    KernelLaunchMsg,
+    KernelRef,
+    ScalarArg,
+    TensorArg,
+    TensorArgShard,
+    refuse,
+    units_of,
+)
+from tilewright.interop.kernbench.message_send import Sent
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
-from tilewright.language.triton_adaptor import is_triton_object
+from tilewright.language.triton.adaptor import is_triton_object
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.file.schema import near_names
+from tilewright.runtime.launch.bind import LaunchOptions
+from tilewright.runtime.launch.launch import launch
+from tilewright.runtime.request import LaunchReport
+from tilewright.units import PS_PER_NS
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +108,115 @@ def kernel_of(function: Callable[..., Any], name: str | None = None) -> Kernel:
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of Python's that does what a method or a partial does."""
     return function if isinstance(function, FunctionType) else lambda **named: function(**named)
+
+
+Kernels = Mapping[str, Callable[..., Any]]
+SCALARS: Mapping[str, tuple[type, ...]] = {"i32": (int,), "f32": (int, float)}
+
+
+def send_launch(host: RuntimeContext, kernels: Kernels, message: KernelLaunchMsg) -> Sent:
+    """Run a registered kernel on the target PEs of one SIP; refuse first what cannot run."""
+    function = _function(kernels, message)
+    args = tuple(_argument(message, index) for index in range(len(message.args)))
+    grid = host.machine.grid
+    sip = _sip(message, grid.num_sips)
+    cubes = units_of(message, "target_cubes", grid.num_cubes_per_sip)
+    pes = units_of(message, "target_pe", grid.num_pes_per_cube)
+    options = LaunchOptions(
+        message.kernel_ref.name,
+        on=[PeCoord(sip, cube, pe) for cube, pe in product(cubes, pes)],
+        carries_data=host.carries_data,
+        earliest_start_ps=_start_ps(message),
+    )
+    host.deployments.reclaim()
+    kernel = kernel_of(function, message.kernel_ref.name)
+    pending = launch(host.driver, host.deployments, kernel, args, {}, options)
+    facts = {
+        "kernel": message.kernel_ref.name,
+        "sip": sip,
+        "target_cubes": cubes,
+        "target_pe": pes,
+    }
+    return Sent((pending.request,), facts, lambda: _times(pending.report))
+
+
+def _times(report: LaunchReport) -> dict[str, Any]:
+    """Return the parts of a launch's latency, which add up to ``total_ns``, and the slowest PE."""
+    return {
+        "dispatch_ns": report.dispatch_ps / PS_PER_NS,
+        "execution_ns": report.execution_ps / PS_PER_NS,
+        "completion_ns": report.completion_ps / PS_PER_NS,
+        "pe_exec_ns": report.longest_pe_ps / PS_PER_NS,
+        "num_programs": report.num_programs,
+    }
+
+
+def _function(kernels: Kernels, message: KernelLaunchMsg) -> Callable[..., Any]:
+    ref = message.kernel_ref
+    if not isinstance(ref, KernelRef) or not isinstance(ref.name, str):
+        expected, fix = "KernelRef(name, kind)", "write KernelRef(name='...', kind='builtin')"
+        raise refuse(message, "kernel_ref", repr(ref), expected, fix)
+    if ref.kind != "builtin":
+        found = f"kind={ref.kind!r}"
+        fix = "register the function by its name: no code is loaded from memory"
+        raise refuse(message, "kernel_ref", found, "kind='builtin'", fix)
+    if ref.name not in kernels:
+        near = near_names(ref.name, list(kernels))
+        fix = (
+            f"did you mean {near[0]!r}?" if near else "register it: register_kernel(name, function)"
+        )
+        raise refuse(message, "kernel_ref", f"no kernel {ref.name!r}", "a registered name", fix)
+    return kernels[ref.name]
+
+
+def _argument(message: KernelLaunchMsg, index: int) -> int | float:
+    """Return an argument as the kernel gets it: an address or a number."""
+    argument, field = message.args[index], f"args[{index}]"
+    match argument:
+        case TensorArg(va_base=address):
+            if type(address) is not int or address < 1:
+                fix = "pass the va_base of a tensor that is deployed"
+                raise refuse(message, field, f"va_base={address!r}", "a virtual address", fix)
+            return address
+        case ScalarArg(dtype=dtype, value=value):
+            if dtype not in SCALARS:
+                expected = " or ".join(map(repr, SCALARS))
+                raise refuse(message, field, f"dtype={dtype!r}", expected, "write one of them")
+            if not isinstance(value, SCALARS[dtype]):
+                expected = "an int" if dtype == "i32" else "a number"
+                raise refuse(message, field, f"{dtype} {value!r}", expected, "convert it")
+            return value if dtype == "i32" else float(value)
+    expected, fix = "TensorArg or ScalarArg", "wrap it: ScalarArg('i32', 8)"
+    raise refuse(message, field, repr(argument), expected, fix)
+
+
+def _sip(message: KernelLaunchMsg, num_sips: int) -> int:
+    """Return the SIP that the message names, else the one that all its shards are on, else 0."""
+    if message.target_sip is not None:
+        sips = units_of(message, "target_sip", num_sips)
+        named: set[int] = set(sips)
+    else:
+        named = {shard.sip for shard in _shards(message)} or {0}
+    (first, *others) = sorted(named)
+    if others or not 0 <= first < num_sips:
+        found = f"shards on the SIPs {', '.join(map(str, sorted(named)))}"
+        expected = f"one SIP from 0 to {num_sips - 1}"
+        fix = "submit a message for each SIP, with target_sip= or the shards of that SIP alone"
+        raise refuse(message, "args", found, expected, fix)
+    return first
+
+
+def _shards(message: KernelLaunchMsg) -> list[TensorArgShard]:
+    return [shard for each in message.args if isinstance(each, TensorArg) for shard in each.shards]
+
+
+def _start_ps(message: KernelLaunchMsg) -> int:
+    """Return the earliest start to the nearest picosecond; 0 where none is asked for."""
+    start_ns = message.target_start_ns
+    if start_ns is None:
+        return 0
+    is_number = isinstance(start_ns, int | float) and not isinstance(start_ns, bool)
+    if not is_number or not 0 <= start_ns < 2**53:
+        expected = "None, or a simulated time in ns from 0 on"
+        raise refuse(message, "target_start_ns", repr(start_ns), expected, "correct it")
+    return round(start_ns * PS_PER_NS)

@@ -1,6 +1,7 @@
-"""Program files that import ``kernbench``: loaded with its names, run on a context of its kind."""
+"""Runs of programs: a file that imports ``kernbench``, or one bench on one topology."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,14 +11,18 @@ from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.kernbench.context import RuntimeContext
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.machine_spec import spec_of_machine
-from tilewright.interop.kernbench.names import build_names
-from tilewright.interop.kernbench.registry import (
+from tilewright.interop.kernbench.names import (
     BuildHost,
     ProgramRegistry,
+    build_names,
+    current_registry,
     entered_registry,
 )
+from tilewright.interop.kernbench.topology import Topology, resolve_topology
+from tilewright.interop.kernbench.value import Completion, DeviceSelector
 from tilewright.interop.program_file import ProgramFile
 from tilewright.records import read_file
+from tilewright.units import PS_PER_NS
 
 ENTRY = "run"
 
@@ -78,3 +83,45 @@ def run_program_file(
     program = KernbenchProgram(path, content)
     program.run(host, {}, bench)
     return program.module
+
+
+NO_REQUESTS = Completion(False, "NO_REQUESTS", "the bench asked nothing of the machine")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchResult:
+    """How a bench went: its first failure, if any, and the traces of its writes and launches."""
+
+    completion: Completion
+    traces: tuple[dict[str, Any], ...] = field(repr=False)
+    total_ns: float  # simulated time at the end
+
+    @property
+    def ok(self) -> bool:
+        return self.completion.ok
+
+
+def run_bench(
+    bench: str | int | Callable[[RuntimeContext], Any],
+    topology: str | Path | Mapping[str, Any] | Topology,
+    device: DeviceSelector | str = "all",
+    *,
+    correlation_id: str = "bench",
+) -> BenchResult:
+    """Run a bench on an engine of its own and return how it went.
+
+    ``bench`` is a function ``run(torch)``, or the name or number of one with ``@bench``.
+    ``topology`` is a file, a mapping or what ``resolve_topology`` returned. A bench that asks
+    nothing of the machine fails with NO_REQUESTS. An error in the bench or in a kernel is raised.
+    """
+    run = bench if callable(bench) else current_registry().resolve(bench).run
+    graph = topology if isinstance(topology, Topology) else resolve_topology(topology)
+    engine = GraphEngine(graph)
+    with RuntimeContext(engine, device, correlation_id, graph.spec) as torch:
+        run(torch)
+        torch.wait_all()
+    completions = [engine.get_completion(handle)[0] for handle in torch.handles()]
+    first = next((each for each in completions if not each.ok), Completion(ok=True))
+    if not engine.host.handles():
+        first = NO_REQUESTS
+    return BenchResult(first, tuple(torch.traces), engine.host.now_ps / PS_PER_NS)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.interop.kernbench.error import ValueProgramError
+from tilewright.interop.kernbench.value import ValueProgramError
 from tilewright.machine.build import Machine
 
 CORNERS = ("NW", "NE", "SW", "SE")

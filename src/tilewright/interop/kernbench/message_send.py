@@ -11,14 +11,12 @@ from tilewright.device.dma import Access
 from tilewright.errors import InternalError
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.message import (
+    ALL,
     MemoryReadMsg,
     MemoryWriteMsg,
     MmuMapMsg,
     MmuUnmapMsg,
     PeDmaMsg,
-)
-from tilewright.interop.kernbench.message_check import (
-    ALL,
     check_only_target,
     part_of,
     pe_of,

@@ -9,8 +9,6 @@ from tilewright.errors import ProgramError, TilewrightError
 from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.foreign_names import LIBRARY
 
-__all__ = ("Multiprocessing", "SpawnException", "spawn")
-
 
 class SpawnException(ProgramError):  # noqa: N818  # KernBench's name
     """Workers that failed: ``errors`` has the root cause of each rank that raised one."""

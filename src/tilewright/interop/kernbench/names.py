@@ -1,67 +1,178 @@
-"""Which module of ours each module path of KernBench stands for."""
+"""The names that a program of KernBench imports, and what it registers by name.
 
-from collections.abc import Mapping
+KernBench has one registry a process, where the last registration wins. Here each program that is
+loaded has its own, which `current_registry` finds while the program is loaded and run.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Never
+from typing import Any
 
-from tilewright.errors import ProgramError
-from tilewright.interop.foreign_names import ForeignNames, public_names
+from tilewright.errors import RegistryError
+from tilewright.host import RuntimeContext as HostContext
+from tilewright.interop.foreign_names import ForeignNames
 from tilewright.interop.kernbench.detection import PACKAGE
-from tilewright.interop.kernbench.registry import ProgramRegistry
+from tilewright.interop.kernbench.refused import REFUSED
+from tilewright.interop.kernbench.value import ValueProgramError
+from tilewright.machine.build import Machine
 
 _OURS = "tilewright.interop.kernbench"
+_ALGORITHM = "TOPOLOGY kernel kernel_args"
 
-MODULES: Mapping[str, str] = MappingProxyType(
+NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
-        "runtime_api.context": "context",
-        "runtime_api.types": "device",
-        "runtime_api.tensor": "tensor",
-        "runtime_api.kernel": "message",
-        "runtime_api.distributed": "distributed",
-        "runtime_api.multiprocessing": "multiprocessing",
-        "runtime_api.bench_runner": "bench_runner",
-        "common.types": "request",
-        "common.pe_commands": "pe_command",
-        "common.ipcq_types": "ipcq_type",
-        "policy.placement.dp": "placement",
-        "policy.address.phyaddr": "physical_address",
-        "policy.address.allocator": "allocator",
-        "policy.address.va_allocator": "virtual_allocator",
-        "policy.address.pe_mmu": "pe_mmu",
-        "policy.routing.router": "router",
-        "topology.builder": "topology",
-        "sim_engine.engine": "engine",
-        "triton_emu.tl_context": "language",
-        "ccl.install": "ccl.install",
-        "ccl.sfr_config": "ccl.sfr_config",
-        "ccl.algorithms.ring_allreduce": "ccl.algorithms.ring_allreduce",
-        "ccl.algorithms.tree_allreduce": "ccl.algorithms.tree_allreduce",
-        "ccl.algorithms.mesh_allreduce": "ccl.algorithms.mesh_allreduce",
-        "ccl.algorithms.hierarchical_allreduce": "ccl.algorithms.hierarchical_allreduce",
-        "ccl.algorithms.intercube_allreduce": "ccl.algorithms.intercube_allreduce",
-        "tp.parallel_state": "tp.parallel_state",
-        "tp.layers": "tp.layers",
+        "runtime_api.context": {"context": "RuntimeContext"},
+        "runtime_api.types": {"value": "DeviceSelector resolve_device sips_of"},
+        "runtime_api.tensor": {
+            "tensor": "Tensor TensorShard deploy_tensor",
+            "value": "dtype_itemsize",
+        },
+        "runtime_api.kernel": {
+            "message": "KernelLaunchMsg KernelRef MemoryReadMsg MemoryWriteMsg MmuMapMsg"
+            " MmuUnmapMsg PeDmaMsg ResponseMsg ScalarArg TensorArg TensorArgShard"
+        },
+        "runtime_api.distributed": {
+            "distributed": "DistributedContext latest_distributed",
+            "ccl.backend": "AhbmCCLBackend",
+        },
+        "runtime_api.multiprocessing": {
+            "multiprocessing": "Multiprocessing SpawnException spawn",
+        },
+        "runtime_api.bench_runner": {"loading": "BenchResult run_bench"},
+        "common.types": {"value": "Completion RequestHandle SimEngine"},
+        "common.pe_commands": {
+            "language.handle": "CompletionHandle TensorHandle",
+            "refused": "PeCommand",
+        },
+        "common.ipcq_types": {"language.handle": "RecvFuture"},
+        "policy.placement.dp": {"placement": "DPPolicy ShardSpec resolve_dp_policy"},
+        "policy.address.phyaddr": {"address": "PhysAddr"},
+        "policy.address.allocator": {"allocator": "AddressConfig PEMemAllocator"},
+        "policy.address.va_allocator": {"allocator": "VirtualAllocator"},
+        "policy.address.pe_mmu": {"address": "PeMmu"},
+        "topology.builder": {"topology": "Topology load_topology resolve_topology"},
+        "sim_engine.engine": {"engine": "GraphEngine"},
+        "triton_emu.tl_context": {"language.context": "TLContext"},
+        "ccl.install": {
+            "ccl.install": "IpcqPlan install_ipcq install_wiring",
+            "ccl.config": "load_ccl_config resolve_algorithm_config",
+        },
+        "ccl.sfr_config": {"ccl.install": "configure_sfr_intercube_multisip"},
+        "ccl.algorithms.ring_allreduce": {"ccl.algorithms.ring_allreduce": _ALGORITHM},
+        "ccl.algorithms.tree_allreduce": {"ccl.algorithms.tree_allreduce": _ALGORITHM},
+        "ccl.algorithms.mesh_allreduce": {"ccl.algorithms.mesh_allreduce": _ALGORITHM},
+        "ccl.algorithms.hierarchical_allreduce": {
+            "ccl.algorithms.hierarchical_allreduce": _ALGORITHM
+        },
+        "ccl.algorithms.intercube_allreduce": {
+            "ccl.algorithms.intercube_allreduce": f"{_ALGORITHM} MESH_2D_NO_WRAP RING_1D"
+            " SIP_TOPOLOGY_KINDS TORUS_2D"
+        },
+        "tp.parallel_state": {
+            "tp": "destroy_model_parallel get_tensor_model_parallel_rank"
+            " get_tensor_model_parallel_world_size initialize_model_parallel"
+            " model_parallel_is_initialized"
+        },
+        "tp.layers": {
+            "tp": "ColumnParallelLinear RowParallelLinear VocabParallelEmbedding"
+            " copy_to_tensor_model_parallel_region gather_from_tensor_model_parallel_region"
+            " reduce_from_tensor_model_parallel_region scatter_to_tensor_model_parallel_region"
+        },
     }
 )
-"""Paths below ``kernbench``, and our modules; a path has the names of the module's ``__all__``."""
+"""Paths below ``kernbench``: names by modules of ours. Those of `REFUSED` come on top."""
 
-REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
-    {
-        "cli.main": (("main",), "use the command line: tilewright run FILE"),
-        "probes.probe": (("run_probe", "main"), "use the command line: tilewright probe"),
-    }
-)
-"""Paths whose names are importable and say, when they are used, what to use instead."""
+BuildHost = Callable[[Machine], HostContext]
+"""Makes the context of ours that an engine of the program runs on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """An entry of a program: its name, what it measures, its function."""
+
+    name: str
+    description: str
+    run: Callable[..., Any]
+
+
+@dataclass(slots=True)
+class ProgramRegistry:
+    """Benches and kernels of one program, by name, and how its engines are made."""
+
+    build_host: BuildHost = HostContext
+    benches: dict[str, Bench] = field(default_factory=dict)
+    kernels: dict[str, Callable[..., Any]] = field(default_factory=dict)
+
+    # -- kernbench.benches.registry --------------------------------------------------------------
+
+    def bench(
+        self, name: str, description: str = ""
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Register the decorated function as a bench."""
+
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            if name in self.benches:
+                found = f"two benches {name!r}"
+                raise RegistryError("bench", found, "one of each name", "rename one of them")
+            self.benches[name] = Bench(name, description, function)
+            return function
+
+        return register
+
+    def resolve(self, name: str | int) -> Bench:
+        """Find a bench by its name, or by its place in the alphabet, counted from 1."""
+        listed = self.list_all()
+        if isinstance(name, int) or (isinstance(name, str) and name.isdigit()):
+            if 1 <= int(name) <= len(listed):
+                return listed[int(name) - 1]
+        elif name in self.benches:
+            return self.benches[name]
+        near = get_close_matches(str(name), self.benches, n=1)
+        expected = f"one of {', '.join(self.benches)}" if self.benches else "a registered bench"
+        fix = f"did you mean {near[0]!r}?" if near else "decorate its function with @bench"
+        raise ValueProgramError("resolve", f"no bench {name!r}", expected, fix)
+
+    def list_all(self) -> list[Bench]:
+        """Return all benches in the order of their names."""
+        return [self.benches[name] for name in sorted(self.benches)]
+
+    # -- kernbench.triton_emu.registry -----------------------------------------------------------
+
+    def register_kernel(self, name: str, function: Callable[..., Any]) -> None:
+        """Register a kernel for launch messages; the last registration of a name wins."""
+        self.kernels[name] = function
+
+
+_entered: list[ProgramRegistry] = []  # innermost last; workers of a program see it too
+
+
+def current_registry() -> ProgramRegistry:
+    """Return the registry of the program that runs; outside of all programs a new one."""
+    return _entered[-1] if _entered else ProgramRegistry()
+
+
+@contextmanager
+def entered_registry(registry: ProgramRegistry) -> Iterator[None]:
+    """Let a registry be the current one while the block runs."""
+    _entered.append(registry)
+    try:
+        yield
+    finally:
+        _entered.pop()
 
 
 def build_names(registry: ProgramRegistry) -> ForeignNames:
     """Return the module paths of KernBench for one program, with its own registry."""
-    table: dict[str, Mapping[str, object]] = {
-        path: public_names(import_module(f"{_OURS}.{module}")) for path, module in MODULES.items()
-    }
-    for path, (names, instead) in REFUSED.items():
-        table[path] = {name: _refused(f"{PACKAGE}.{path}.{name}", instead) for name in names}
+    table: dict[str, dict[str, object]] = {path: dict(names) for path, names in REFUSED.items()}
+    for path, modules in NAMES.items():
+        names = table.setdefault(path, {})
+        for module, found in modules.items():
+            ours = import_module(f"{_OURS}.{module}")
+            names |= {name: getattr(ours, name) for name in found.split()}
     table["benches.registry"] = {
         "bench": registry.bench,
         "resolve": registry.resolve,
@@ -72,14 +183,3 @@ def build_names(registry: ProgramRegistry) -> ForeignNames:
         "_kernels": registry.kernels,
     }
     return ForeignNames(PACKAGE, table)
-
-
-def _refused(name: str, instead: str) -> object:
-    """Return a class that cannot be made, called or asked for anything."""
-
-    class Refused:
-        def __new__(cls, *_args: Any, **_kwargs: Any) -> Never:
-            raise ProgramError(name, "a use of it", "names that programs need", instead)
-
-    Refused.__name__ = Refused.__qualname__ = name.rpartition(".")[2]
-    return Refused

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tilewright.errors import PlacementError, UnknownAttributeError
-from tilewright.interop.kernbench.dtype import dtype_of_size
-from tilewright.interop.kernbench.number import whole_number
+from tilewright.interop.kernbench.value import dtype_of_size, whole_number
 from tilewright.runtime.placement import policy as ours
 from tilewright.runtime.placement.placement import Placement, Targets, place
-
-__all__ = ("DPPolicy", "ShardSpec", "resolve_dp_policy")
 
 WORDS = tuple(word.value for word in ours.LayoutWord)
 PAGE_BYTES = 1  # of a placement that is arithmetic alone: no page is taken

@@ -8,12 +8,10 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from tilewright.errors import TensorError
-from tilewright.interop.kernbench.dtype import dtype_itemsize, dtype_of_array, dtype_of_text
 from tilewright.interop.kernbench.placement import DPPolicy, ShardSpec
+from tilewright.interop.kernbench.value import dtype_itemsize, dtype_of_array, dtype_of_text
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.tensor import tensor as ours
-
-__all__ = ("Tensor", "TensorShard", "deploy_tensor", "dtype_itemsize")
 
 Array = np.ndarray[Any, Any]
 

@@ -1,6 +1,6 @@
 """The table from module paths and names of Vortex to modules and names of ours."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import Never
 
@@ -13,7 +13,8 @@ import tilewright.attention.utils as our_utils
 import tilewright.attention.verify as our_verify
 from tilewright.attention.abs import context_base, op, parameter, tensor
 from tilewright.attention.flow import config, flow, flow_mla, loader, registry
-from tilewright.attention.ops import binary, compare, interleave, page_axis, reduce, unary
+from tilewright.attention.ops import binary, compare, page_axis, reduce, unary
+from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.table import ops_of
 from tilewright.errors import FlowLoadError
 from tilewright.interop.foreign_names import public_names
@@ -36,20 +37,20 @@ _MODULES: Mapping[str, ModuleType] = MappingProxyType(
 """Paths that have the public names of a module of ours."""
 
 
-def _names(*modules: ModuleType) -> tuple[str, ...]:
-    """Return the names of the ops that some modules of ours define."""
-    return tuple(op.__name__ for module in modules for op in ops_of(module))
+def _names(examples: Iterable[Example]) -> tuple[str, ...]:
+    """Return the names of the ops of some examples."""
+    return tuple(op.__name__ for op in ops_of(examples))
 
 
-_MASKS = tuple(name for name in _names(compare) if name.startswith("Where"))
+_MASKS = tuple(name for name in _names(compare.EXAMPLES) if name.startswith("Where"))
 _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "indexer.matmul": ("GeMM", "GeMV"),
-        "indexer.reduce": _names(reduce),
-        "indexer.scan": _names(page_axis),
+        "indexer.reduce": _names(reduce.EXAMPLES),
+        "indexer.scan": _names(page_axis.EXAMPLES),
         "indexer.transpose": ("Transpose",),
-        "indexer.elementwise": _names(unary),
-        "indexer.elementwise_binary": (*_names(binary), *_MASKS),
+        "indexer.elementwise": _names(unary.EXAMPLES),
+        "indexer.elementwise_binary": (*_names(binary.EXAMPLES), *_MASKS),
         "indexer.save_load": ("Load", "Save"),
         "indexer.mask": ("MaskSlice",),
         "indexer.kron": ("Kron",),
@@ -62,11 +63,11 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "indexer.factor_score": ("FactorScore",),
         "indexer.context": ("Context", "get_ctx"),
         "indexer.metadata": ("MetaData",),
-        "cache.reduce": _names(reduce),
-        "cache.reduce_interleave": _names(interleave),
+        "cache.reduce": _names(reduce.EXAMPLES),
+        "cache.reduce_interleave": _names(reduce.EXAMPLES_OF_NEIGHBOURS),
         "cache.matmul": ("GeMM", "Kron"),
-        "cache.elementwise": _names(unary),
-        "cache.elementwise_binary": (*_names(binary), *_MASKS),
+        "cache.elementwise": _names(unary.EXAMPLES),
+        "cache.elementwise_binary": (*_names(binary.EXAMPLES), *_MASKS),
         "cache.fill": ("Fill",),
         "cache.mask": ("MaskSlice",),
         "cache.reshape": ("Reshape",),

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import KernelError
-from tilewright.language.current import current_program
-from tilewright.language.executor import Executor
+from tilewright.language.executor import Executor, current_program
 from tilewright.language.value import Value
 
 

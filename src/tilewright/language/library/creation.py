@@ -1,12 +1,15 @@
-"""Where a program is, and blocks made of numbers."""
+"""What a program begins with: its place in the grid, blocks of numbers, random draws."""
 
+from collections.abc import Callable
 from typing import Any
 
-from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
+from tilewright.language.executor import current_program
 from tilewright.language.front import direct
 from tilewright.language.scalar import Int32
 from tilewright.language.value import Index, Value
+
+DEFAULT_ROUNDS = 10
 
 
 @direct
@@ -71,3 +74,44 @@ def cdiv(x: Any, div: Any) -> Any:
 def next_power_of_2(n: int) -> int:
     """The least power of two that is not below n."""
     return 1 << max(0, int(n) - 1).bit_length()
+
+
+# -- random numbers by counting: one seed and offset give one number everywhere -----------------
+
+
+def _draw(name: str, what: str) -> Callable[..., Any]:
+    def function(seed: Any, offset: Any, n_rounds: int = DEFAULT_ROUNDS) -> Any:
+        program = current_program()
+        operands = (program.block(seed), program.block(offset))
+        return program.compute(name, operands, (n_rounds,))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{what} for each offset, by Philox."
+    return function
+
+
+rand = _draw("rand", "A float in [0, 1)")
+rand4x = _draw("rand4x", "Four floats in [0, 1)")
+randint = _draw("randint", "A uint32")
+randint4x = _draw("randint4x", "Four uint32")
+randn = _draw("randn", "A normal float")
+randn4x = _draw("randn4x", "Four normal floats")
+
+
+def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: int = DEFAULT_ROUNDS) -> Any:
+    """Four words for each counter of four words."""
+    program = current_program()
+    operands = tuple(program.block(value) for value in (seed, c0, c1, c2, c3))
+    return program.compute("philox", operands, (n_rounds,))
+
+
+def uint_to_uniform_float(x: Any) -> Any:
+    """Words as floats in [0, 1)."""
+    program = current_program()
+    return program.compute("uint_to_uniform_float", (program.block(x),))
+
+
+def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
+    """Two uniform floats as two normal ones."""
+    program = current_program()
+    return program.compute("pair_uniform_to_normal", (program.block(u1), program.block(u2)))

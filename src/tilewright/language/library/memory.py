@@ -1,15 +1,20 @@
-"""Loads, stores and atomics of blocks; block pointers and tensor descriptors."""
+"""Memory as a kernel sees it: loads, stores, atomics, and tensors that have names and windows."""
 
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType
-from tilewright.language.executor import Executor
+from tilewright.language.executor import Executor, current_program
 from tilewright.language.front import direct
-from tilewright.language.pointer_convert import is_integer, no_dtype, pointers_of
-from tilewright.language.ref import Ref, make_ref
-from tilewright.language.tensor_pointer import TensorDescriptor, Window
+from tilewright.language.pointer import (
+    Ref,
+    TensorDescriptor,
+    Window,
+    is_integer,
+    make_ref,
+    no_dtype,
+    pointers_of,
+)
 from tilewright.language.value import Pointers
 
 NOT_A_NUMBER = float("nan")
@@ -98,6 +103,15 @@ def _axes(program: Executor, window: Window, boundary_check: Any) -> tuple[int, 
         found = f"boundary_check {boundary_check!r}"
         raise program.error(found, f"axes from 0 to {rank - 1}", "correct the axes")
     return axes
+
+
+def ref(ptr: Any, shape: Any, dtype: Any = None, strides: Any = None) -> Ref:
+    """A tensor in memory by name: nothing moves until somebody needs a part of it.
+
+    Row by row without gaps, unless ``strides`` (in elements) say otherwise. ``ptr`` may be an
+    integer, which counts bytes, if ``dtype`` says of what.
+    """
+    return make_ref(current_program(), ptr, shape, dtype, strides)
 
 
 def make_block_ptr(

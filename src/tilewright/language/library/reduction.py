@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.language.current import current_program
+from tilewright.language.executor import current_program
 from tilewright.language.front import planned
 
 

@@ -4,7 +4,7 @@ from math import prod
 from typing import Any
 
 from tilewright.language.affine import broadcast_shapes
-from tilewright.language.current import current_program
+from tilewright.language.executor import current_program
 from tilewright.language.front import planned
 from tilewright.language.value import Index, Mask, Pointers
 

@@ -1,4 +1,4 @@
-"""Sums, products, quotients, comparisons, extremes and selection of numbers."""
+"""Ops that work element by element by rules of their own: each binds in a function here."""
 
 from typing import Any
 
@@ -6,49 +6,33 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import float32, int1
-from tilewright.language.meaning.bound import Array, Bound, Meaning, refuse
-from tilewright.language.meaning.convert import same, to_storage
+from tilewright.language.dtype import DType, float32, float64, int1
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Charge,
+    Meaning,
+    Types,
+    broadcast_shape,
+    charge_for,
+    need_floats,
+    need_integers,
+    refuse,
+)
+from tilewright.language.meaning.convert import from_compute, same, to_compute, to_storage
 from tilewright.language.meaning.elementwise import (
-    BOOL,
     Function,
     arithmetic,
     bind_elementwise,
-    charge_for,
     computed_dtype,
     converted,
-    need_floats,
-    need_integers,
 )
-from tilewright.language.meaning.shape_rule import broadcast_shape
-from tilewright.language.promote import computation_dtype
-
-Types = tuple[BlockType, ...]
-
-_RING: dict[str, Function] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
-_COMPARISONS: dict[str, Function] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-}
+from tilewright.language.promote import common_dtype, computation_dtype
 
 
 def integer_quotient(left: Array, right: Array) -> Any:
     """C's division: toward zero. By zero it is 0; the lowest by -1 wraps to itself."""
     return np.floor_divide(left - np.fmod(left, right), right)
-
-
-def _bind_ring(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
-    computed = computed_dtype(op, types)
-    wide = arithmetic(computed)
-    return bind_elementwise(op, types, _RING[op], cost_op=op, computed=computed, wide=wide)
-
-
-def _bind_comparison(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
-    return bind_elementwise(op, types, _COMPARISONS[op], cost_op=op, gives=BOOL, result=int1)
 
 
 def _bind_div(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
@@ -70,11 +54,6 @@ def _bind_fdiv(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     return bind_elementwise(op, types, np.divide, cost_op="div", computed=computed)
 
 
-def _bind_div_rn(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
-    need_floats(op, types, computed_dtype(op, types))
-    return bind_elementwise(op, types, np.divide, cost_op="div")
-
-
 def _bind_quotient(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     """``//`` of a plain kernel rounds down, as Python's; Triton's ``quotient`` cuts, as C's."""
     computed = computed_dtype(op, types)
@@ -83,14 +62,6 @@ def _bind_quotient(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     function = integer_quotient if cuts else np.floor_divide
     wide = arithmetic(computed)
     return bind_elementwise(op, types, function, cost_op="floordiv", computed=computed, wide=wide)
-
-
-def _bind_remainder(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
-    """``%`` of a plain kernel has the divisor's sign; Triton's ``remainder`` the dividend's."""
-    computed = computed_dtype(op, types)
-    wide = arithmetic(computed)
-    function = np.fmod if op == "remainder" else np.mod
-    return bind_elementwise(op, types, function, cost_op="mod", computed=computed, wide=wide)
 
 
 def _maximum_with_nan(left: Array, right: Array) -> Array:
@@ -148,16 +119,178 @@ def _bind_where(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     return Bound(result, run, (charge_for(op, result.num_elements, dtype),))
 
 
+# -- bits of integers ----------------------------------------------------------------------------
+
+
+def _bind_shr(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """Arithmetic if the left operand is signed, else logical.
+
+    By the width or more, or by a negative amount, what stays is the sign.
+    """
+    computed = computed_dtype(op, types)
+    need_integers(op, types, computed)
+    wide = arithmetic(computed)
+    function: Function = np.right_shift
+    if types[0].dtype.signed and not computed.signed:  # promoted to unsigned, yet arithmetic
+        function = _arithmetic_shift(wide, np.dtype(f"int{8 * wide.itemsize}"))
+    return bind_elementwise(op, types, function, cost_op=op, computed=computed, wide=wide)
+
+
+def _arithmetic_shift(wide: np.dtype[Any], signed: np.dtype[Any]) -> Function:
+    return lambda left, right: np.right_shift(left.view(signed), right.view(signed)).view(wide)
+
+
+def high_half(left: Array, right: Array) -> Any:
+    """The upper 64 bits of products of unsigned 64-bit integers, from products of halves."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    left_low, left_high = left & low, left >> half
+    right_low, right_high = right & low, right >> half
+    cross = left_high * right_low + (left_low * right_low >> half)
+    middle = left_low * right_high + (cross & low)
+    return left_high * right_high + (cross >> half) + (middle >> half)
+
+
+def _high_half_32(left: Array, right: Array) -> Array:
+    product = np.multiply(left, right, dtype=np.uint64)
+    return (product >> np.uint64(32)).astype(np.uint32)
+
+
+def _bind_umulhi(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """The bits of signed operands count as unsigned."""
+    computed = computed_dtype(op, types)
+    if not computed.is_int() or computed.primitive_bitwidth not in (32, 64):
+        refuse(op, types, "integers of 32 or 64 bits", "cast the operands")
+    unsigned = np.dtype(f"uint{computed.primitive_bitwidth}")
+    half = high_half if computed.primitive_bitwidth == 64 else _high_half_32
+
+    def function(left: Array, right: Array) -> Any:
+        return half(left.view(unsigned), right.view(unsigned)).view(computed.storage)
+
+    return bind_elementwise(op, types, function, cost_op="mul", computed=computed)
+
+
+# -- fused multiply-add: one rounding, without hardware that has it -----------------------------
+
+_SPLITTER = 2.0**27 + 1  # cuts 53 bits into two halves whose products are exact
+
+
+def _two_sum(left: Array, right: Array) -> tuple[Array, Array]:
+    """The rounded sum and what rounding lost; exact."""
+    total = left + right
+    part = total - left
+    return total, (left - (total - part)) + (right - part)
+
+
+def _two_product(left: Array, right: Array) -> tuple[Array, Array]:
+    """The rounded product and what rounding lost; exact unless an exponent runs out."""
+    product = left * right
+    left_high = left * _SPLITTER - (left * _SPLITTER - left)
+    right_high = right * _SPLITTER - (right * _SPLITTER - right)
+    left_low, right_low = left - left_high, right - right_high
+    lost = left_high * right_high - product + left_high * right_low + left_low * right_high
+    return product, lost + left_low * right_low
+
+
+def _odd_sum(left: Array, right: Array) -> Array:
+    """A sum of which the last bit is set if it is not exact: to round it again is to round once."""
+    total, lost = _two_sum(left, right)
+    even = (np.asarray(total).view(np.uint64) & np.uint64(1)) == 0
+    step = np.isfinite(total) & (lost != 0) & even
+    return np.where(step, np.nextafter(total, np.copysign(np.inf, lost)), total)
+
+
+def _fma_narrow(left: Array, right: Array, addend: Array) -> Array:
+    """In f64, where the product of two f32 is exact; the caller rounds the odd sum."""
+    return _odd_sum(left * right, addend)
+
+
+def _fma_float64(left: Array, right: Array, addend: Array) -> Array:
+    """The algorithm of Boldo and Melquiond; where an exponent runs out, two roundings."""
+    product, lost = _two_product(left, right)
+    low, low_lost = _two_sum(addend, lost)
+    high, high_lost = _two_sum(product, low)
+    exact = high + _odd_sum(low_lost, high_lost)
+    return np.where(np.isfinite(exact), exact, left * right + addend)
+
+
+def _bind_fma(op: str, types: tuple[BlockType, ...], _: tuple[Any, ...]) -> Bound:
+    computed = computed_dtype(op, types)
+    if computed is float64:
+        return bind_elementwise(op, types, _fma_float64, cost_op=op, computed=computed)
+    if computed.is_floating():
+        wide = np.dtype(np.float64)
+        return bind_elementwise(op, types, _fma_narrow, cost_op=op, computed=computed, wide=wide)
+    wide, wrapping = arithmetic(computed), lambda left, right, addend: left * right + addend
+    return bind_elementwise(op, types, wrapping, cost_op=op, computed=computed, wide=wide)
+
+
+# -- ops that are made of others: one function here, the charges of all their parts -------------
+
+
+def _parts(ops: str, elements: int, dtype: DType) -> tuple[Charge, ...]:
+    return tuple(charge_for(op, elements, dtype) for op in ops.split())
+
+
+def _bind_sigmoid(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    (only,) = types
+    need_floats(op, types, only.dtype)
+    one = only.dtype.compute.type(1)
+
+    def sigmoid(array: Array) -> Any:
+        return one / (one + np.exp(-array))
+
+    convert = to_compute(only.dtype, only.dtype)
+    run = converted(sigmoid, (convert,), from_compute(only.dtype.compute, only.dtype))
+    return Bound(only, run, _parts("neg exp add div", only.num_elements, only.dtype))
+
+
+def _bind_cdiv(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """Operands: value, divisor: (value + (divisor - 1)) // divisor, so 7 over 2 is 4."""
+    dtype = computed_dtype("floordiv", types)
+    need_integers(op, types, dtype)
+
+    def ceiling(value: Array, divisor: Array) -> Any:
+        return integer_quotient(value + (divisor - dtype.compute.type(1)), divisor)
+
+    result = block_type(dtype, broadcast_shape(op, types))
+    converts = tuple(to_compute(each.dtype, dtype) for each in types)
+    run = converted(ceiling, converts, from_compute(dtype.compute, dtype))
+    return Bound(result, run, _parts("sub add floordiv", result.num_elements, dtype))
+
+
+def _bind_swizzle2d(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+    """Operands: i, j, size_i, size_j, size_g. Groups of size_g rows are walked column by column."""
+    dtype = common_dtype(op, [each.dtype for each in types])
+    need_integers(op, types, dtype)
+
+    def swizzle(i: Array, j: Array, size_i: Array, size_j: Array, size_g: Array) -> Any:
+        index, group_size = i * size_j + j, size_g * size_j
+        first_row = integer_quotient(index, group_size) * size_g
+        rows = np.minimum(size_i - first_row, size_g)  # the last group may have fewer
+        inside = np.fmod(index, group_size)
+        return first_row + np.fmod(inside, rows), integer_quotient(inside, rows)
+
+    result = block_type(dtype, broadcast_shape(op, types))
+    converts = tuple(to_compute(each.dtype, dtype) for each in types)
+    finish = from_compute(dtype.compute, dtype)
+    whole = converted(swizzle, converts, same)
+    run = lambda *sizes: tuple(finish(each) for each in whole(*sizes))  # noqa: E731
+    ops = "mul add mul floordiv mul sub minimum mod mod add floordiv"
+    return Bound((result, result), run, _parts(ops, result.num_elements, dtype))
+
+
 ARITHMETIC: tuple[Meaning, ...] = (
-    *(Meaning(name, (2,), (), _bind_ring) for name in _RING),
-    *(Meaning(name, (2,), (), _bind_comparison) for name in _COMPARISONS),
     Meaning("div", (2,), (), _bind_div),
     Meaning("fdiv", (2,), ("ieee_rounding", "approx"), _bind_fdiv),
-    Meaning("div_rn", (2,), (), _bind_div_rn),
     *(Meaning(name, (2,), (), _bind_quotient) for name in ("floordiv", "quotient")),
-    *(Meaning(name, (2,), (), _bind_remainder) for name in ("mod", "remainder")),
     Meaning("maximum", (2,), ("propagate_nan",), _bind_extreme),
     Meaning("minimum", (2,), ("propagate_nan",), _bind_extreme),
     Meaning("clamp", (3,), ("propagate_nan",), _bind_clamp),
     Meaning("where", (3,), (), _bind_where),
+    Meaning("shr", (2,), (), _bind_shr),
+    Meaning("umulhi", (2,), (), _bind_umulhi),
+    Meaning("fma", (3,), (), _bind_fma),
+    Meaning("sigmoid", (1,), (), _bind_sigmoid),
+    Meaning("cdiv", (2,), (), _bind_cdiv),
+    Meaning("swizzle2d", (5,), (), _bind_swizzle2d),
 )

@@ -9,10 +9,11 @@ import numpy as np
 
 from tilewright.errors import InternalError, KernelError, KernelTypeError, RegistryError
 from tilewright.language.block_type import BlockType
-from tilewright.language.dtype import DType
+from tilewright.language.dtype import DType, float32
 
 Array: TypeAlias = np.ndarray[Any, Any]
-ResultType: TypeAlias = BlockType | tuple[BlockType, ...]
+Types: TypeAlias = tuple[BlockType, ...]
+ResultType: TypeAlias = BlockType | Types
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,12 @@ class Charge:
     elements: int
     dtype: DType  # what the lanes compute in; for a move, what is moved
     times: int = 1
+
+
+def charge_for(op: str, num_elements: int, dtype: DType, times: int = 1) -> Charge:
+    """The lanes compute narrow floats in f32."""
+    narrow = dtype.is_floating() and dtype.primitive_bitwidth < float32.primitive_bitwidth
+    return Charge(op, num_elements, float32 if narrow else dtype, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,33 +59,8 @@ class Bound:
     transposes: bool = False  # the last two axes change places: a product reads the operand instead
     num_factors: int = 0  # the first operands, if they are read as they lie, transposed or not
 
-    @property
-    def cost_op(self) -> str | None:
-        """The line of the cost table, if the op is one op of the vector unit."""
-        charge = self._only_charge()
-        return charge.op if charge else None
 
-    @property
-    def cost_elements(self) -> int:
-        charge = self._only_charge()
-        return charge.elements * charge.times if charge else 0
-
-    @property
-    def cost_dtype(self) -> DType | None:
-        charge = self._only_charge()
-        return charge.dtype if charge else None
-
-    def _only_charge(self) -> Charge | None:
-        match self.charges:
-            case ():
-                return None
-            case (Charge() as charge,):
-                return charge
-        found = f"{self.charges}"
-        raise InternalError("bound op", found, "one charge of the vector unit", "read charges")
-
-
-Bind: TypeAlias = Callable[[str, tuple[BlockType, ...], tuple[Any, ...]], Bound]
+Bind: TypeAlias = Callable[[str, Types, tuple[Any, ...]], Bound]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +72,7 @@ class Meaning:
     attributes: tuple[str, ...]
     binder: Bind
 
-    def bind(self, types: tuple[BlockType, ...], attributes: tuple[Any, ...] = ()) -> Bound:
+    def bind(self, types: Types, attributes: tuple[Any, ...] = ()) -> Bound:
         """Pure and worth caching: the result depends on the arguments alone."""
         if len(types) not in self.num_operands:
             expected = " or ".join(map(str, self.num_operands)) + " operands"
@@ -113,12 +95,6 @@ def build_table(meanings: Iterable[Meaning]) -> Mapping[str, Meaning]:
     return MappingProxyType(table)
 
 
-def evaluate(bound: Bound, *operands: Array) -> Any:
-    """Run it with NumPy's warnings off: infinities and NaN are results like others."""
-    with np.errstate(all="ignore"):
-        return bound.run(*operands)
-
-
 def signature(op: str, types: Iterable[BlockType]) -> str:
     """The op with its operands, as errors show it.
 
@@ -135,8 +111,65 @@ def refuse(op: str, types: Iterable[BlockType], expected: str, fix: str) -> None
     raise KernelTypeError(op, signature(op, types), expected, fix)
 
 
+def need_floats(op: str, types: Types, dtype: DType) -> None:
+    if not dtype.is_floating():
+        refuse(op, types, "floats", "cast the operand with .to(tl.float32)")
+
+
+def need_integers(op: str, types: Types, dtype: DType) -> None:
+    if not dtype.is_int():
+        refuse(op, types, "integers", "cast the operand, or use an op for floats")
+
+
 def check_count(op: str, name: str, value: object, *, low: int = 1) -> None:
     """An attribute that counts something is a whole number from ``low`` up."""
     if not isinstance(value, int) or isinstance(value, bool) or value < low:
         found = f"{name}={value!r}"
         raise KernelError(op, found, f"a whole number from {low} up", f"change {name}")
+
+
+# -- shapes --------------------------------------------------------------------------------------
+
+
+def broadcast_shape(op: str, types: Types) -> tuple[int, ...]:
+    """The shape of all operands together: missing axes are put in front, extents of 1 repeat.
+
+    >>> from tilewright.language.block_type import block_type
+    >>> from tilewright.language.dtype import float32
+    >>> broadcast_shape("add", (block_type(float32, (64, 1)), block_type(float32, (32,))))
+    (64, 32)
+    """
+    shape = types[0].shape
+    for other in types[1:]:
+        if other.shape != shape:
+            shape = _pair_shape(op, types, shape, other.shape)
+    return shape
+
+
+def _pair_shape(
+    op: str, types: Types, left: tuple[int, ...], right: tuple[int, ...]
+) -> tuple[int, ...]:
+    rank = max(len(left), len(right))
+    left, right = (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
+    for axis, (a, b) in enumerate(zip(left, right, strict=True)):
+        if a != b and 1 not in (a, b):
+            expected = f"extents that are equal or 1; axis {axis} has {a} and {b}"
+            refuse(op, types, expected, "add axes with [:, None], or change a block's shape")
+    return tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+
+
+def wrap_axis(op: str, types: Iterable[BlockType], axis: object, rank: int) -> int:
+    """An axis from -rank to rank - 1 as one from 0 up."""
+    if not isinstance(axis, int) or isinstance(axis, bool) or not -rank <= axis < rank:
+        found = f"axis {axis!r} in {signature(op, types)}"
+        expected = f"an axis from {-rank} to {rank - 1}" if rank else "a block with axes"
+        raise KernelTypeError(op, found, expected, "name one of the block's axes")
+    return axis % rank
+
+
+def check_blocks(op: str, types: Types) -> None:
+    """All operands have one shape and are no scalars."""
+    if any(each.shape != types[0].shape for each in types):
+        refuse(op, types, "operands of one shape", "broadcast them first")
+    if not types[0].shape:
+        refuse(op, types, "a block with axes", "use the scalar as it is")

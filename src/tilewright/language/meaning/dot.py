@@ -22,11 +22,17 @@ from tilewright.language.dtype import (
     int32,
     uint8,
 )
-from tilewright.language.meaning.bound import Array, Bound, Charge, GemmCharge, Meaning, refuse
-from tilewright.language.meaning.convert import Convert, from_compute, same, to_compute
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Charge,
+    GemmCharge,
+    Meaning,
+    Types,
+    refuse,
+)
+from tilewright.language.meaning.convert import from_compute, same, to_compute
 from tilewright.language.meaning.elementwise import Function
-
-Types = tuple[BlockType, ...]
 
 INPUT_PRECISIONS = (None, "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 _FLOAT32_INTEGER = 2**24  # up to here every integer is a float32
@@ -47,17 +53,14 @@ def _bind_dot(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     if len(types) == 2:
         return Bound(result, product, (charge,), num_factors=2)
     widen, narrow = to_compute(dtype, dtype), from_compute(dtype.compute, dtype)
-    wide_product = _product(left.dtype, right.dtype, _wide(dtype), left.shape[-1])
+    wide = float32 if dtype is float16 else dtype
+    wide_product = _product(left.dtype, right.dtype, wide, left.shape[-1])
 
     def accumulate(a: Array, b: Array, accumulator: Array) -> Array:
         total = wide_product(a, b)
         return narrow(np.add(total, widen(accumulator), out=total))
 
     return Bound(result, accumulate, (charge,), num_factors=2)
-
-
-def _wide(dtype: DType) -> DType:
-    return float32 if dtype is float16 else dtype
 
 
 def _checked_shape(op: str, types: Types) -> tuple[int, ...]:
@@ -108,10 +111,6 @@ def _product(left: DType, right: DType, result: DType, k: int) -> Function:
     finish = from_compute(left.compute, result)
     if first is second is finish is same:
         return np.matmul
-    return _float_product(first, second, finish)
-
-
-def _float_product(first: Convert, second: Convert, finish: Convert) -> Function:
     return lambda left, right: finish(np.matmul(first(left), second(right)))
 
 

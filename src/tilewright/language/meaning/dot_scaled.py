@@ -24,10 +24,16 @@ from tilewright.language.dtype import (
     uint8,
     uint16,
 )
-from tilewright.language.meaning.bound import Array, Bound, Charge, GemmCharge, Meaning, refuse
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Charge,
+    GemmCharge,
+    Meaning,
+    Types,
+    refuse,
+)
 from tilewright.language.meaning.elementwise import Function
-
-Types = tuple[BlockType, ...]
 
 PACKED = "e2m1"  # two elements a byte, the first in the low half
 FORMATS: Mapping[str, DType] = {
@@ -63,9 +69,8 @@ def _bind_dot_scaled(op: str, types: Types, attributes: tuple[Any, ...]) -> Boun
     _check_result(op, types, result, rest)
     decode_left = _decoder(formats[0], k, k_axis=-1, packs_k=packs_k[0])
     decode_right = _decoder(formats[1], k, k_axis=-2, packs_k=packs_k[1])
-    return Bound(
-        result, _run(decode_left, decode_right, *scaled), _charges(formats, scaled, shapes)
-    )
+    run = _run(decode_left, decode_right, *scaled)
+    return Bound(result, run, _charges(formats, scaled, shapes))
 
 
 def _run(decode_left: Function, decode_right: Function, *scaled: bool) -> Function:
@@ -146,17 +151,16 @@ def _decoder(name: str, k: int, *, k_axis: int, packs_k: bool) -> Function:
     dtype, packed_axis = FORMATS[name], _packed_axis(k_axis, packs_k)
 
     def decode(values: Array, scale: Array | None = None) -> Array:
-        wide = _unpacked(values, packed_axis) if name == PACKED else _widened(values, dtype)
+        if name == PACKED:
+            wide = _unpacked(values, packed_axis)
+        else:
+            wide = np.ascontiguousarray(values).view(dtype.storage).astype(np.float32)
         if scale is None:
             return wide
         factors = _SCALES[scale.view(np.uint8)].repeat(k // scale.shape[-1], axis=-1)
         return wide * (factors if k_axis == -1 else np.swapaxes(factors, -1, -2))
 
     return decode
-
-
-def _widened(values: Array, dtype: DType) -> Array:
-    return np.ascontiguousarray(values).view(dtype.storage).astype(np.float32)
 
 
 def _unpacked(values: Array, axis: int) -> Array:
@@ -166,19 +170,10 @@ def _unpacked(values: Array, axis: int) -> Array:
     return _DECODED[codes.reshape(shape)]
 
 
+_ATTRIBUTES = (
+    *("left_format", "right_format", "left_scaled", "right_scaled"),
+    *("left_k_pack", "right_k_pack", "out_dtype"),
+)
 SCALED_DOTS: tuple[Meaning, ...] = (
-    Meaning(
-        "dot_scaled",
-        (2, 3, 4, 5),
-        (
-            "left_format",
-            "right_format",
-            "left_scaled",
-            "right_scaled",
-            "left_k_pack",
-            "right_k_pack",
-            "out_dtype",
-        ),
-        _bind_dot_scaled,
-    ),
+    Meaning("dot_scaled", (2, 3, 4, 5), _ATTRIBUTES, _bind_dot_scaled),
 )

@@ -1,15 +1,24 @@
-"""Building ops that work element by element: promotion, conversion, rounding once."""
+"""Ops that work element by element: promotion, conversion, one function, rounding once."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import DType, float32, int1, int8
-from tilewright.language.meaning.bound import Bound, Charge, refuse
+from tilewright.language.block_type import block_type
+from tilewright.language.dtype import DType, int1, int8
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Meaning,
+    Types,
+    broadcast_shape,
+    charge_for,
+    need_floats,
+    need_integers,
+)
 from tilewright.language.meaning.convert import Convert, from_compute, same, to_compute
-from tilewright.language.meaning.shape_rule import broadcast_shape
 from tilewright.language.promote import common_dtype, computation_dtype
 
 Function: TypeAlias = Callable[..., Any]
@@ -17,7 +26,7 @@ Function: TypeAlias = Callable[..., Any]
 BOOL = np.dtype(np.bool_)
 
 
-def computed_dtype(op: str, types: tuple[BlockType, ...]) -> DType:
+def computed_dtype(op: str, types: Types) -> DType:
     """What the operands are converted to before the op computes."""
     match types:
         case (only,):
@@ -30,12 +39,6 @@ def computed_dtype(op: str, types: tuple[BlockType, ...]) -> DType:
 def arithmetic(dtype: DType) -> np.dtype[Any]:
     """Where ``dtype`` adds and multiplies: int1 in int8, of which the lowest bit stays."""
     return int8.storage if dtype is int1 else dtype.compute
-
-
-def charge_for(op: str, num_elements: int, dtype: DType, times: int = 1) -> Charge:
-    """The lanes compute narrow floats in f32."""
-    narrow = dtype.is_floating() and dtype.primitive_bitwidth < float32.primitive_bitwidth
-    return Charge(op, num_elements, float32 if narrow else dtype, times)
 
 
 def converted(function: Function, converts: tuple[Convert, ...], finish: Convert) -> Function:
@@ -56,7 +59,7 @@ def converted(function: Function, converts: tuple[Convert, ...], finish: Convert
 
 def bind_elementwise(
     op: str,
-    types: tuple[BlockType, ...],
+    types: Types,
     function: Function,
     *,
     cost_op: str,
@@ -82,11 +85,128 @@ def _widening(source: DType, computed: DType, wide: np.dtype[Any]) -> Convert:
     return lambda array: convert(array).astype(wide)
 
 
-def need_floats(op: str, types: tuple[BlockType, ...], dtype: DType) -> None:
-    if not dtype.is_floating():
-        refuse(op, types, "floats", "cast the operand with .to(tl.float32)")
+def elementwise(
+    name: str,
+    num_operands: int,
+    function: Function,
+    cost_op: str = "",  # by default the name
+    *,
+    takes: Callable[[str, Types, DType], None] | None = None,
+    wraps: bool = False,
+    is_truth: bool = False,
+) -> Meaning:
+    """Define an op without attributes that is one function, whatever dtype it computes in.
+
+    ``takes`` refuses operands that are computed in a dtype without the function. An op that
+    ``wraps`` adds or multiplies, so int1 overflows; the result of one that ``is_truth`` is int1.
+    """
+
+    def bind(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
+        computed = computed_dtype(op, types)
+        if takes is not None:
+            takes(op, types, computed)
+        wide = arithmetic(computed) if wraps else None
+        return bind_elementwise(
+            op,
+            types,
+            function,
+            cost_op=cost_op or name,
+            computed=computed,
+            wide=wide,
+            gives=BOOL if is_truth else None,
+            result=int1 if is_truth else None,
+        )
+
+    return Meaning(name, (num_operands,), (), bind)
 
 
-def need_integers(op: str, types: tuple[BlockType, ...], dtype: DType) -> None:
-    if not dtype.is_int():
-        refuse(op, types, "integers", "cast the operand, or use an op for floats")
+def _rsqrt(array: Array) -> Any:
+    return np.reciprocal(np.sqrt(array))
+
+
+def _of_python(function: Callable[[float], float]) -> Function:
+    """A function that NumPy lacks: element by element in f64, rounded once."""
+    each = np.frompyfunc(function, 1, 1)
+    return lambda array: np.asarray(each(array.astype(np.float64))).astype(array.dtype)
+
+
+def _exp10(array: Array) -> Any:
+    return np.power(array.dtype.type(10), array)
+
+
+def _round_half_away(array: Array) -> Array:
+    """C's round: halves go away from zero."""
+    whole = np.trunc(array)
+    return np.where(np.abs(array - whole) >= array.dtype.type(0.5), whole + np.sign(array), whole)
+
+
+def _floats(*rows: tuple[str, Function, str], operands: int = 1) -> Iterator[Meaning]:
+    """Functions of floats: name, function, line of the cost table."""
+    for name, function, cost_op in rows:
+        yield elementwise(name, operands, function, cost_op, takes=need_floats)
+
+
+ELEMENTWISE: tuple[Meaning, ...] = (
+    elementwise("add", 2, np.add, wraps=True),
+    elementwise("sub", 2, np.subtract, wraps=True),
+    elementwise("mul", 2, np.multiply, wraps=True),
+    elementwise("neg", 1, np.negative, wraps=True),  # the lowest integer is its own negative
+    elementwise("abs", 1, np.abs, wraps=True),  # and its own magnitude
+    elementwise("mod", 2, np.mod, wraps=True),  # of the divisor's sign, as Python's
+    elementwise("remainder", 2, np.fmod, "mod", wraps=True),  # of the dividend's, as Triton's
+    elementwise("eq", 2, np.equal, is_truth=True),
+    elementwise("ne", 2, np.not_equal, is_truth=True),
+    elementwise("lt", 2, np.less, is_truth=True),
+    elementwise("le", 2, np.less_equal, is_truth=True),
+    elementwise("gt", 2, np.greater, is_truth=True),
+    elementwise("ge", 2, np.greater_equal, is_truth=True),
+    elementwise("logical_and", 2, np.logical_and, "and", is_truth=True),
+    elementwise("logical_or", 2, np.logical_or, "or", is_truth=True),
+    elementwise("logical_not", 1, np.logical_not, "not", is_truth=True),
+    elementwise("and", 2, np.bitwise_and, takes=need_integers),
+    elementwise("or", 2, np.bitwise_or, takes=need_integers),
+    elementwise("xor", 2, np.bitwise_xor, takes=need_integers),
+    elementwise("not", 1, np.invert, takes=need_integers),  # all bits; of int1 there is one
+    elementwise("shl", 2, np.left_shift, takes=need_integers, wraps=True),  # by too much: 0
+    elementwise("isfinited", 1, np.isfinite, "lt", takes=need_floats, is_truth=True),
+    elementwise("isinf", 1, np.isinf, "eq", takes=need_floats, is_truth=True),
+    elementwise("isnan", 1, np.isnan, "ne", takes=need_floats, is_truth=True),
+    *_floats(
+        ("acos", np.arccos, "cos"),
+        ("asin", np.arcsin, "sin"),
+        ("atan", np.arctan, "sin"),
+        ("cbrt", np.cbrt, "sqrt"),
+        ("ceil", np.ceil, "ceil"),
+        ("cos", np.cos, "cos"),
+        ("cosh", np.cosh, "exp"),
+        ("erf", _of_python(math.erf), "erf"),
+        ("erfc", _of_python(math.erfc), "erf"),
+        ("exp", np.exp, "exp"),
+        ("exp10", _exp10, "exp"),
+        ("exp2", np.exp2, "exp2"),
+        ("expm1", np.expm1, "exp"),
+        ("floor", np.floor, "floor"),
+        ("log", np.log, "log"),
+        ("log10", np.log10, "log"),
+        ("log1p", np.log1p, "log"),
+        ("log2", np.log2, "log2"),
+        ("rint", np.rint, "floor"),
+        ("round", _round_half_away, "floor"),
+        ("rsqrt", _rsqrt, "rsqrt"),
+        ("sin", np.sin, "sin"),
+        ("sinh", np.sinh, "exp"),
+        ("sqrt", np.sqrt, "sqrt"),
+        ("sqrt_rn", np.sqrt, "sqrt"),
+        ("tan", np.tan, "sin"),
+        ("tanh", np.tanh, "tanh"),
+        ("trunc", np.trunc, "floor"),
+    ),
+    *_floats(
+        ("atan2", np.arctan2, "div"),
+        ("copysign", np.copysign, "select"),
+        ("hypot", np.hypot, "sqrt"),
+        ("pow", np.power, "exp"),
+        ("div_rn", np.divide, "div"),
+        operands=2,
+    ),
+)

@@ -7,12 +7,20 @@ import numpy as np
 
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.dtype import DType, dtype_of, float32, int1, int32, uint32
-from tilewright.language.meaning.bound import Array, Bound, Meaning, refuse
-from tilewright.language.meaning.convert import from_compute, to_compute
-from tilewright.language.meaning.elementwise import Function, charge_for, converted, need_integers
-from tilewright.language.meaning.shape_rule import wrap_axis
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Meaning,
+    Types,
+    charge_for,
+    need_floats,
+    need_integers,
+    refuse,
+    wrap_axis,
+)
+from tilewright.language.meaning.convert import from_compute, same, to_compute
+from tilewright.language.meaning.elementwise import Function, converted
 
-Types = tuple[BlockType, ...]
 _maximum: Function = np.maximum.reduce  # called by place, which its types do not know
 _COST_OPS = {"reduce_or": "any"}  # the others have a line of their name
 
@@ -65,12 +73,10 @@ def _bind_sum(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     """Rounded once, at the end; the order in which f32 adds up is NumPy's."""
     given = None if attributes[2] is None else dtype_of(attributes[2], op)
     dtype = sum_dtype(types[0].dtype, given)
-    if dtype is int1:  # one bit: a sum is its parity, a product whether all are set
-        reduce = np.logical_xor.reduce if op == "sum" else np.logical_and.reduce
-        return _bind_along(op, types, attributes, reduce, dtype)
-    reduce = np.add.reduce if op == "sum" else np.multiply.reduce
+    if dtype is int1:  # one bit: a sum is its parity
+        return _bind_along(op, types, attributes, np.logical_xor.reduce, dtype)
     adds_in = dtype.compute if dtype.is_int() else None  # NumPy would widen integers
-    return _bind_along(op, types, attributes, reduce, dtype, adds_in)
+    return _bind_along(op, types, attributes, np.add.reduce, dtype, adds_in)
 
 
 def _bind_bits(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -78,13 +84,6 @@ def _bind_bits(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     need_integers(op, types, dtype)
     reduce = np.bitwise_xor.reduce if op == "xor_sum" else np.bitwise_or.reduce
     return _bind_along(op, types, attributes, reduce, dtype)
-
-
-def _bind_truth(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
-    if types[0].dtype is not int1:
-        refuse(op, types, "int1", "compare with 0 first")
-    reduce = np.logical_and.reduce if op == "all" else np.logical_or.reduce
-    return _bind_along(op, types, attributes, reduce, int1)
 
 
 def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -164,15 +163,30 @@ def _bind_position(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     return Bound(result[1], lambda array: run(array)[1], both.charges)
 
 
+def _bind_softmax(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
+    """Along ``axis``, by default the first. Narrow floats give f32, as their maximum does."""
+    (only,) = types
+    need_floats(op, types, only.dtype)
+    axis = wrap_axis(op, types, 0 if attributes[0] is None else attributes[0], only.rank)
+    dtype = only.dtype if only.dtype.primitive_bitwidth >= 32 else float32
+
+    def softmax(array: Array) -> Any:
+        powers = np.exp(array - greatest_number(array, axis, keepdims=True))
+        return np.divide(powers, np.add.reduce(powers, axis=axis, keepdims=True), out=powers)
+
+    run = converted(softmax, (to_compute(only.dtype, dtype),), same)
+    ops = ("max", "sub", "exp", "sum", "div")
+    charges = tuple(charge_for(each, only.num_elements, dtype) for each in ops)
+    return Bound(only.with_dtype(dtype), run, charges)
+
+
 REDUCTIONS: tuple[Meaning, ...] = (
     Meaning("sum", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
-    Meaning("prod", (1,), ("axis", "keep_dims", "dtype"), _bind_sum),
     Meaning("xor_sum", (1,), ("axis", "keep_dims"), _bind_bits),
     Meaning("reduce_or", (1,), ("axis", "keep_dims"), _bind_bits),
-    Meaning("all", (1,), ("axis", "keep_dims"), _bind_truth),
-    Meaning("any", (1,), ("axis", "keep_dims"), _bind_truth),
     Meaning("max", (1,), ("axis", "keep_dims", "return_indices"), _bind_extreme),
     Meaning("min", (1,), ("axis", "keep_dims", "return_indices"), _bind_extreme),
     Meaning("argmax", (1,), ("axis", "keep_dims"), _bind_position),
     Meaning("argmin", (1,), ("axis", "keep_dims"), _bind_position),
+    Meaning("softmax", (1,), ("axis",), _bind_softmax),
 )

@@ -11,10 +11,18 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.meaning.bound import Array, Bound, Charge, Meaning, check_count, refuse
-from tilewright.language.meaning.shape_rule import broadcast_shape, check_blocks, wrap_axis
-
-Types = tuple[BlockType, ...]
+from tilewright.language.meaning.bound import (
+    Array,
+    Bound,
+    Charge,
+    Meaning,
+    Types,
+    broadcast_shape,
+    check_blocks,
+    check_count,
+    refuse,
+    wrap_axis,
+)
 
 
 def _moved(op: str, result: BlockType) -> tuple[Charge, ...]:

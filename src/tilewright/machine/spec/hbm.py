@@ -11,6 +11,7 @@ from tilewright.limits import (
     MAX_CHUNK_BURSTS,
     MAX_DISTANCE_PS,
     MAX_SPAN_BURSTS,
+    MapField,
     min_refresh_interval_ps,
 )
 from tilewright.machine.spec.field import (
@@ -28,8 +29,6 @@ from tilewright.machine.spec.field import (
     is_power_of_two,
 )
 from tilewright.units import PS_PER_US
-
-MapField = Literal["burst", "bank_group", "column", "bank", "stack_id", "row"]
 
 
 class HbmTimingSpec(Spec):

@@ -48,7 +48,7 @@ class _ArraySpec(BlockSpec):
 
 
 class DotArraySpec(_ArraySpec):
-    """Multiply-adds in blocks of dot products; ``device.dot_array`` has the law."""
+    """Multiply-adds in blocks of dot products; ``device.gemm`` has the law."""
 
     kind: Literal["dot_array"] = Field("dot_array", description="or systolic")
     depth: Count = Field(16, description="K of one step")
@@ -58,7 +58,7 @@ class DotArraySpec(_ArraySpec):
 
 
 class SystolicSpec(_ArraySpec):
-    """Multiply-adds in a grid of cells, one a cell; ``device.systolic`` has the law."""
+    """Multiply-adds in a grid of cells, one a cell; ``device.gemm`` has the law."""
 
     kind: Literal["systolic"] = Field("systolic", description="or dot_array")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilewright.device.dma import Access, Channel, window_packets
-from tilewright.device.hbm import first_access_ps
 from tilewright.device.least_time import least_link, open_access_ps
+from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import SipCoord
 from tilewright.machine.node import Link, NodeKind

@@ -10,22 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.engine import TraceRecord
-from tilewright.engine.trace import MemoryRecord
+from tilewright.engine.dram.spec import BankedRefreshSpec
+from tilewright.engine.statistics import MemoryRecord
 from tilewright.errors import InternalError
 from tilewright.machine.node import Link
 
 PARTS = ("overhead", "wire", "serialisation", "queueing", "memory", "refresh")
-
-
-@dataclass(frozen=True, slots=True)
-class Refresh:
-    """When a memory is asked to refresh all its banks."""
-
-    first_ps: int
-    interval_ps: int
-
-    def last_due_ps(self, at_ps: int) -> int:
-        return self.first_ps + (at_ps - self.first_ps) // self.interval_ps * self.interval_ps
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +30,8 @@ class PathInput:
     is_alone: bool  # no other issuer: whatever a packet waits for is its issuer's own
     travels_ps: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
     """Behind links of the user's, by server and packet."""
-    refreshes: Mapping[int, Refresh] = field(default_factory=dict)  # by memory, of all its banks
+    refreshes: Mapping[int, BankedRefreshSpec] = field(default_factory=dict)
+    """By memory: of all its banks at a time."""
 
 
 @dataclass(slots=True)

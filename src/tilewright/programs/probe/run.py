@@ -9,10 +9,10 @@ from typing import NamedTuple
 from tilewright.analysis.phases import sample_phases
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
-from tilewright.device.hbm import first_access_ps, slice_spec
+from tilewright.device.memory import first_access_ps, slice_spec
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, resolve_engine
-from tilewright.engine.banked_spec import BankedSpec, RefreshScope
 from tilewright.engine.core import OWNER_SHIFT
+from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine, machine_hash, shift_refresh
 from tilewright.machine.coords import PeCoord
@@ -28,7 +28,7 @@ from tilewright.programs.probe.case import (
 )
 from tilewright.programs.probe.check import failures_of
 from tilewright.programs.probe.monitor import LinkWatch
-from tilewright.programs.probe.path import PathInput, Refresh, break_down
+from tilewright.programs.probe.path import PathInput, break_down
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
 from tilewright.records.phases import PhaseSpread
 from tilewright.units import format_bytes
@@ -251,7 +251,7 @@ def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
     )
 
 
-def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, Refresh]:
+def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, BankedRefreshSpec]:
     """Of the slices that refresh all their banks at a time, by server."""
     if device.machine.spec.cube.hbm.impl is not None:
         return {}
@@ -262,7 +262,7 @@ def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, Refresh]:
         refresh = memory.refresh if isinstance(memory, BankedSpec) else None
         if refresh is not None and refresh.scope is RefreshScope.ALL_BANKS:
             server = device.memories[device.slice_node(pe)]
-            found[server] = Refresh(refresh.first_ps, refresh.interval_ps)
+            found[server] = refresh
     return found
 
 

@@ -8,9 +8,8 @@ from tilewright import language
 from tilewright.errors import KernelError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
-from tilewright.language.argument import ArrayArgument, checked_arguments
-from tilewright.language.kernel import Kernel
-from tilewright.language.triton_adaptor import adapt_argument, adapt_kernel
+from tilewright.language.kernel import ArrayArgument, Kernel, checked_arguments
+from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.tensor.tensor import Tensor, TensorOwner
 

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.device.command_path import Delivery
+from tilewright.device.command import Delivery
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import TaskGraph
+from tilewright.executor.launcher import Share, Terms
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.stream import Stream
-from tilewright.executor.terms import Share, Terms
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory.allocator import Allocator

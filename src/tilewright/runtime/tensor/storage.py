@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewright.errors import TensorError
+from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.language.dtype import DType
-from tilewright.language.packing import bytes_of_elements, elements_of_bytes
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.place import MemoryPlace
 from tilewright.runtime.placement.divide import Box, is_contiguous

@@ -15,11 +15,11 @@ from tilewright.analysis.usage import Usage, UsedBlock
 from tilewright.attention.backends.machine import (
     MERGES,
     LoadedKernels,
+    MachineStepResult,
     PageOrder,
     RowLayout,
     RowPlacement,
     SelectionModel,
-    StepResult,
     StepValues,
     check_table_copies,
     deploy_rows,
@@ -104,7 +104,7 @@ class StepTiming:
     bottleneck: Bottleneck | None
     used: tuple[UsedBlock, ...]  # the most used blocks
     usage: tuple[Usage, Usage]  # of all servers, before the first launch and after the last
-    result: StepResult  # launches, pages that rows read, outputs
+    result: MachineStepResult  # launches, pages that rows read, outputs
     num_events: int
     run_s: float  # CPU time of simulating the launches; laying out memory is not counted
     layout: RowLayout
@@ -225,7 +225,7 @@ def _watched(device: Device, listeners_of: ListenersOf | None) -> StepWatch:
 class _Done:
     """One execution on a context of its own."""
 
-    result: StepResult
+    result: MachineStepResult
     watch: StepWatch
     num_events: int  # of the step alone
     run_s: float

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.records.generate import SimulatedAttention, SimulatedLength
-from tilewright.serving.sequence import PagesByRow
+from tilewright.serving.decode import PagesByRow
 from tilewright.studies.step_latency import (
     REFUSALS,
     LatencyOf,

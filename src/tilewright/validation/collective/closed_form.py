@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan
-from tilewright.collectives.table import ALGORITHMS, checked_plan
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_NS, PS_PER_US
 from tilewright.validation.collective.network import (

@@ -7,19 +7,16 @@ from functools import lru_cache
 from itertools import takewhile
 
 from tilewright.analysis.phases import sample_phases
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.buffers import Buffers, Piece, only_at, pairs_of
-from tilewright.collectives.choose import Choice, Chooser, placed_call
+from tilewright.collectives.choose import Choice, Chooser, LaneCall, placed_call
 from tilewright.collectives.cost import way_of
 from tilewright.collectives.critical import Prediction
-from tilewright.collectives.group import Group, RankPlaces, sip_ranks
-from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.option import RingOptions
-from tilewright.collectives.reduction import Reduction
+from tilewright.collectives.group import Group, RankPlaces, sip_ranks, targets_of
+from tilewright.collectives.operation import Call, Operation, Reduction
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import start_collective
-from tilewright.collectives.staging import targets_of
-from tilewright.collectives.table import ALGORITHMS
-from tilewright.collectives.tuning import TuningSpec
+from tilewright.collectives.tuning import RingOptions, TuningSpec
 from tilewright.device.ipcq import RingKind
 from tilewright.device.least_time import fabric_ps
 from tilewright.engine import AUTO, Auto, EngineKind
@@ -114,16 +111,14 @@ def run_case(case: CollectiveCase) -> Measured:
     group = Group("bench", places, tuple(range(len(places))))
     call = placed_call(Call(case.operation, group.size), group, machine)
     lanes = range(len(places[0]))
-    shard_bytes = -(-case.num_bytes // len(lanes))
+    on = LaneCall(call, group, lanes, -(-case.num_bytes // len(lanes)), ELEMENT_BYTES)
     chooser = Chooser(machine, ALGORITHMS)
     ring = RingOptions(case.buffer, slot_size=case.slot_bytes)
     in_one = TuningSpec(ring, WHOLE_BYTES, 1, case.round_bytes)
-    size = shard_bytes, ELEMENT_BYTES
     asked = in_one if case.in_one_chunk else TuningSpec(ring)
-    choice = chooser.choose(case.algorithm, call, group, lanes, *size, asked)
-    name = choice.algorithm.name
-    paper = chooser.choose(name, call, group, lanes, *size, in_one).tuning
-    prediction = chooser.predict(choice.algorithm, call, group, lanes, size, paper)
+    choice = chooser.choose(case.algorithm, on, asked)
+    paper = chooser.choose(choice.algorithm.name, on, in_one).tuning
+    prediction = chooser.predict(choice.algorithm, on, paper)
     found = _run(case, machine, group, call, choice)
 
     def latency_of(shift_ps: int) -> int:
@@ -136,7 +131,7 @@ def run_case(case: CollectiveCase) -> Measured:
     row = CollectiveRow(
         series=case.series,
         operation=call.operation.value,
-        algorithm=name,
+        algorithm=choice.algorithm.name,
         topology=case.topology or case.machine,
         ranks=group.size,
         bytes=case.num_bytes,

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
+from tilewright.collectives.algorithm import checked_plan
+from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
-from tilewright.collectives.plan import Plan, check_plan
-from tilewright.collectives.script import Script, ring_gather
-from tilewright.collectives.table import ALGORITHMS, checked_plan
+from tilewright.collectives.plan import Plan, Script, check_plan, ring_gather
 
 
 def table_plan(algorithm: str, operation: Operation, num_ranks: int, lane: int = 0) -> Plan:

@@ -8,9 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.device.dot_array import DotArray
-from tilewright.device.gemm import build_gemm
-from tilewright.device.systolic import SystolicArray
+from tilewright.device.gemm import DotArray, SystolicArray, build_gemm
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
 from tilewright.validation.finding import (

@@ -11,9 +11,10 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind
-from tilewright.engine.banked_spec import BankedSpec, MapField
+from tilewright.engine.dram.spec import BankedSpec
+from tilewright.limits import MapField
 from tilewright.machine.address import build_slice_map
 from tilewright.units import PS_PER_NS
 from tilewright.validation.finding import (

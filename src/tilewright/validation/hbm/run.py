@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from tilewright.device.hbm import slice_spec
+from tilewright.device.memory import slice_spec
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.engine.banked_counters import ChannelCounters
-from tilewright.engine.banked_spec import BankedSpec
+from tilewright.engine.dram.spec import BankedSpec
+from tilewright.engine.statistics import ChannelCounters
 from tilewright.errors import InternalError
 from tilewright.machine.address import build_slice_map
 from tilewright.machine.parse import parse_machine

@@ -8,7 +8,6 @@ from tilewright.attention.ops import (
     binary,
     choose,
     compare,
-    interleave,
     layout,
     leaf,
     linear,
@@ -117,11 +116,11 @@ _UNARY = (
 )
 _REDUCTIONS = (reduce.Sum, reduce.Mean, reduce.Max, reduce.Min, reduce.L2Norm, reduce.ArgMax)
 _INTERLEAVED = (
-    interleave.SumInterleave,
-    interleave.MeanInterleave,
-    interleave.MaxInterleave,
-    interleave.MinInterleave,
-    interleave.L2NormInterleave,
+    reduce.SumInterleave,
+    reduce.MeanInterleave,
+    reduce.MaxInterleave,
+    reduce.MinInterleave,
+    reduce.L2NormInterleave,
 )
 _POSITIONS = (
     position.PageIndex(),

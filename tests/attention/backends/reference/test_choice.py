@@ -21,7 +21,7 @@ from tests.attention.backends.reference.sample import (
 )
 from tilewright.attention.backends.reference import Session, SessionSpec, csr_of, rows_of
 from tilewright.attention.backends.reference.namespace import load_namespace
-from tilewright.attention.backends.reference.selection import best_entries
+from tilewright.attention.backends.reference.op.selection import best_entries
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.planner import (
     DefaultBudget,

@@ -16,10 +16,9 @@ from tests.attention.backends.reference.op_cases import (
 )
 from tests.attention.oracle_ops.row import OracleRow
 from tests.attention.oracle_ops.table import ORACLES
-from tilewright.attention.backends.reference.frame import Frame, TokenView
 from tilewright.attention.backends.reference.namespace import load_namespace
-from tilewright.attention.backends.reference.program import SOURCES, evaluate_op
-from tilewright.attention.backends.reference.table import EVALUATORS
+from tilewright.attention.backends.reference.op import EVALUATORS, SOURCES, evaluate_op
+from tilewright.attention.backends.reference.op.frame import Frame, TokenView
 from tilewright.attention.graph import DType, Geometry, Scope, Side
 from tilewright.attention.ops import OPS
 from tilewright.attention.ops.page_axis import AcrossHeads

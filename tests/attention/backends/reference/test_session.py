@@ -20,9 +20,9 @@ from tests.attention.backends.reference.sample import (
 )
 from tests.attention.oracle_ops.rounding import round_to
 from tilewright.attention.backends.reference import Session, SessionSpec
-from tilewright.attention.backends.reference.frame import Frame
 from tilewright.attention.backends.reference.namespace import load_namespace
-from tilewright.attention.backends.reference.program import run_nodes
+from tilewright.attention.backends.reference.op import run_nodes
+from tilewright.attention.backends.reference.op.frame import Frame
 from tilewright.attention.backends.reference.view import RowSources
 from tilewright.attention.flow import FieldSpec, trace_flow
 from tilewright.attention.flows.quest import Quest

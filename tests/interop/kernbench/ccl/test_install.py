@@ -10,8 +10,7 @@ import pytest
 from tests.interop.kernbench.contexts import context, two_sips
 from tests.interop.kernbench.worlds import RING, filled
 from tilewright.errors import CollectiveError
-from tilewright.interop.kernbench.ccl.install import install_ipcq
-from tilewright.interop.kernbench.ccl.sfr_config import configure_sfr_intercube_multisip
+from tilewright.interop.kernbench.ccl.install import configure_sfr_intercube_multisip, install_ipcq
 from tilewright.interop.kernbench.placement import DPPolicy
 
 FOUR = [(0, 0, pe) for pe in range(4)]

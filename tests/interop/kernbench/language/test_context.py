@@ -10,9 +10,9 @@ import pytest
 from tests.interop.kernbench.language.bed import launch, run
 from tilewright.errors import KernelError, ProgramError
 from tilewright.host import RuntimeContext
-from tilewright.interop.kernbench import ipcq_type, pe_command
-from tilewright.interop.kernbench.language import TLContext
-from tilewright.interop.kernbench.language.table import KERNEL_NAMES
+from tilewright.interop.kernbench.language.context import KERNEL_NAMES, TLContext
+from tilewright.interop.kernbench.language.handle import CompletionHandle, TensorHandle
+from tilewright.interop.kernbench.names import ProgramRegistry, build_names
 
 DTYPES = "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64"
 
@@ -49,20 +49,20 @@ def test_a_tl_made_by_hand_is_refused_at_its_first_use() -> None:
 def test_handles_have_the_classes_of_pe_commands() -> None:
     def kernel(x_ptr: int, tl: Any) -> None:
         tile = tl.load(x_ptr, (8, 8), "f16")
-        assert isinstance(tile, pe_command.TensorHandle)
-        assert isinstance(tl.ref(x_ptr, (8, 8), "f16"), pe_command.TensorHandle)
+        assert isinstance(tile, TensorHandle)
+        assert isinstance(tl.ref(x_ptr, (8, 8), "f16"), TensorHandle)
         begun = tl.composite("gemm", tile, tile, x_ptr)
-        assert isinstance(begun, pe_command.CompletionHandle)
+        assert isinstance(begun, CompletionHandle)
         tl.wait(begun)
 
     run(kernel, np.zeros((8, 8), np.float16))
 
 
-@pytest.mark.parametrize("module", [pe_command, ipcq_type])
-def test_no_command_and_no_handle_is_made_by_hand(module: Any) -> None:
-    for name in module.__all__:
+@pytest.mark.parametrize("path", ["common.pe_commands", "common.ipcq_types"])
+def test_no_command_and_no_handle_is_made_by_hand(path: str) -> None:
+    for name, kind in build_names(ProgramRegistry()).table[f"kernbench.{path}"].items():
         with pytest.raises(ProgramError, match=f"^{name}: found a {name} made by hand"):
-            getattr(module, name)(1, addr=2)
+            kind(1, addr=2)  # type: ignore[operator]
 
 
 def wrong_name(x_ptr: int, tl: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.interop.kernbench.language.bed import PES, Array, launch, place
 from tilewright.errors import KernelError
 from tilewright.host import DPPolicy, RuntimeContext
-from tilewright.interop.kernbench.ipcq_type import RecvFuture
+from tilewright.interop.kernbench.language.handle import RecvFuture
 from tilewright.machine.coords import PeCoord
 
 ROWS = DPPolicy(num_cubes=1, pe="row_wise")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tilewright.interop.kernbench.language.table import KERNEL_NAMES
+from tilewright.interop.kernbench.language.context import KERNEL_NAMES
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "from-kernbench.md"
 

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from tilewright.interop.kernbench.topology.document import KeyPath
-from tilewright.interop.kernbench.topology.fate import Refused, Sets, SetsPair
-from tilewright.interop.kernbench.topology.keys import KEYS, LINKS, SECTIONS, key_text
+from tilewright.interop.kernbench.topology.keys import (
+    KEYS,
+    LINKS,
+    SECTIONS,
+    Refused,
+    Sets,
+    SetsPair,
+    key_text,
+)
 from tilewright.machine.file.schema import is_path
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "import-a-topology.md"

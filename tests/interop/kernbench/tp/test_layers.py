@@ -10,20 +10,18 @@ from tests.interop.kernbench.contexts import context, two_sips
 from tests.interop.kernbench.worlds import ONE, filled, run_ranks
 from tilewright.errors import TilewrightError
 from tilewright.interop.kernbench.context import RuntimeContext
-from tilewright.interop.kernbench.tp.layers import (
+from tilewright.interop.kernbench.tp import (
     ColumnParallelLinear,
     RowParallelLinear,
     VocabParallelEmbedding,
     copy_to_tensor_model_parallel_region,
-    gather_from_tensor_model_parallel_region,
-    scatter_to_tensor_model_parallel_region,
-)
-from tilewright.interop.kernbench.tp.parallel_state import (
     destroy_model_parallel,
+    gather_from_tensor_model_parallel_region,
     get_tensor_model_parallel_rank,
     get_tensor_model_parallel_world_size,
     initialize_model_parallel,
     model_parallel_is_initialized,
+    scatter_to_tensor_model_parallel_region,
 )
 
 ROWS, WIDTH, INNER = 4, 32, 64

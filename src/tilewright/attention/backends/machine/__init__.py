@@ -1,18 +1,19 @@
 """Generated kernels on a simulated machine: values and time of a decode step."""
 
-from tilewright.attention.backends.machine.choose_placement import (
-    PlacementCost,
-    choose_placement,
-    placement_costs,
+from tilewright.attention.backends.generated import LoadedKernels
+from tilewright.attention.backends.machine.arrays import check_table_copies
+from tilewright.attention.backends.machine.compiled import (
+    MERGES,
+    kernels_for,
+    load_kernels,
+    target_of,
 )
-from tilewright.attention.backends.machine.compiled import MERGES, kernels_for, target_of
 from tilewright.attention.backends.machine.layout import (
     LayoutSpec,
     RowLayout,
     RowPlacement,
     plan_layout,
 )
-from tilewright.attention.backends.machine.load import LoadedKernels, load_kernels
 from tilewright.attention.backends.machine.memory import (
     DecodeMemory,
     PageOrder,
@@ -21,7 +22,6 @@ from tilewright.attention.backends.machine.memory import (
     deploy_rows,
     layout_of,
     pooled,
-    prompt_windows,
 )
 from tilewright.attention.backends.machine.selection import (
     Recent,
@@ -33,19 +33,27 @@ from tilewright.attention.backends.machine.selection import (
 )
 from tilewright.attention.backends.machine.stage_book import StageBook
 from tilewright.attention.backends.machine.step import (
+    MachineStepResult,
     PreparedStep,
     StageLaunch,
-    StepResult,
     prepare_step,
 )
-from tilewright.attention.backends.machine.table_copies import check_table_copies
-from tilewright.attention.backends.machine.tuner import Tuner, TuneSpec, tiling_of
+from tilewright.attention.backends.machine.tuner import (
+    PlacementCost,
+    Tuner,
+    TuneSpec,
+    choose_placement,
+    placement_costs,
+    tiling_of,
+)
+from tilewright.attention.ops.leaf import prompt_windows
 
 __all__ = (
     "MERGES",
     "DecodeMemory",
     "LayoutSpec",
     "LoadedKernels",
+    "MachineStepResult",
     "PageOrder",
     "PlacementCost",
     "PreparedStep",
@@ -56,7 +64,6 @@ __all__ = (
     "SelectionModel",
     "StageBook",
     "StageLaunch",
-    "StepResult",
     "StepValues",
     "TuneSpec",
     "Tuner",

@@ -1,14 +1,18 @@
 """The arrays of a step in simulated memory: their pieces, and the strides that kernels are told."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
 import numpy as np
 
 from tilewright.attention.backends.machine.layout import RowLayout
+from tilewright.attention.graph import Graph
+from tilewright.errors import AttentionError
 from tilewright.host import DPPolicy, RuntimeContext, Tensor
+from tilewright.language.dtype import dtype_of
+from tilewright.units import format_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -20,21 +24,21 @@ class PieceArray:
     name: str
     dtype: str  # a name of the language
     shape: tuple[int, ...]  # of what a piece holds
-    item_bytes: int
-    piece_elements: int  # from a piece to the next
+    piece_elements: int = 0  # from a piece to the next
 
     @property
     def num_elements(self) -> int:
         return prod(self.shape)
 
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element."""
+        return dtype_of(self.dtype).bits // 8
 
-def piece_array(
-    name: str, dtype: str, shape: tuple[int, ...], *, item_bytes: int, page_bytes: int
-) -> PieceArray:
-    """Pieces of at least this shape, padded to whole pages of the MMU."""
-    unit = page_bytes // gcd(page_bytes, item_bytes)
-    padded = -(-max(prod(shape), 1) // unit) * unit
-    return PieceArray(name, dtype, shape, item_bytes, padded)
+    def padded(self, page_bytes: int) -> "PieceArray":
+        """Return the array with pieces of whole pages of the MMU."""
+        unit = page_bytes // gcd(page_bytes, self.item_bytes)
+        return replace(self, piece_elements=-(-max(self.num_elements, 1) // unit) * unit)
 
 
 def strides_of(arrays: Iterable[PieceArray], layout: RowLayout) -> dict[str, int]:
@@ -96,3 +100,17 @@ def replicate(
         tensor = torch.empty(array.shape, str(array.dtype), dp=DPPolicy(), name=name)
         tensors[name] = tensor.copy_(array, timed=False, only=pes)
     return tensors
+
+
+MAX_COPY_BYTES = 768 * 2**20  # a program that reads a table has it about twice more on its way
+
+
+def check_table_copies(graph: Graph, layout: RowLayout) -> None:
+    """Refuse a step with values whose tables would not fit: every PE that has pages has a copy."""
+    num_bytes = sum(prod(item.type.shape) * item.type.dtype.bits // 8 for item in graph.parameters)
+    num_pes = len(layout.used_pes)
+    if num_bytes * num_pes > MAX_COPY_BYTES:
+        found = f"tables of {format_bytes(num_bytes)}, a copy for each of {num_pes} PEs"
+        expected = f"at most {format_bytes(MAX_COPY_BYTES)} of copies where values are computed"
+        fix = "leave values out with --no-data, or put rows on fewer PEs with --placement head"
+        raise AttentionError(f"parameters of flow {graph.name!r}", found, expected, fix)

@@ -1,14 +1,16 @@
 """From a flow and a machine to kernels that are ready to run there."""
 
 from functools import lru_cache
+from types import SimpleNamespace
 
-from tilewright.attention.backends.machine.idle_time import launch_ps, message_ps
+from tilewright import language
+from tilewright.attention.backends.generated import LoadedKernels, run_text
 from tilewright.attention.backends.machine.layout import RowLayout, RowPlacement
-from tilewright.attention.backends.machine.load import LoadedKernels, load_kernels
 from tilewright.attention.codegen import (
     Cut,
     Deal,
     KernelCache,
+    KernelFile,
     Merge,
     Target,
     Tiling,
@@ -16,8 +18,28 @@ from tilewright.attention.codegen import (
 )
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.graph import Geometry, Graph
+from tilewright.device.least_time import command_times, way_ps
+from tilewright.language.triton.adaptor import as_triton
 from tilewright.machine.build import Machine
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.node import NodeKind
+from tilewright.machine.route import Traffic
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
+
+
+def launch_ps(machine: Machine, pe: PeCoord) -> int:
+    """Dispatch of a command from the host to a PE, and its completion back; no work in between."""
+    time = command_times(machine, (pe,), is_least=False)[pe]
+    return time.there_ps + time.back_ps
+
+
+def message_ps(machine: Machine, source: PeCoord, target: PeCoord, num_bytes: int) -> int:
+    """A message between the DMA channels of two PEs, with the commands that send and receive it."""
+    start, end = (machine.node_of(NodeKind.PE_DMA, pe) for pe in (source, target))
+    options = (Traffic.COMMUNICATION, source.pe, num_bytes)
+    on_links = way_ps(machine, start, end, *options, is_least=False)
+    return on_links + 2 * (machine.spec.pe.cpu.command_ps + machine.spec.pe.scheduler.command_ps)
+
 
 MERGES = frozenset({Merge.MEMORY, Merge.IPCQ})
 """The merges of divided rows that this backend can run."""
@@ -57,6 +79,13 @@ def _hop_ps(machine: Machine, layout: RowLayout) -> int:
     return message_ps(machine, layout.pes[half], layout.pes[0], machine.spec.flit_bytes)
 
 
+@lru_cache(64)
+def load_kernels(file: KernelFile) -> LoadedKernels:
+    """Run the text of a file without triton: ``jit`` marks functions, which a launch rewrites."""
+    triton = SimpleNamespace(jit=as_triton)
+    return run_text(file, {"triton": triton, "tl": language})
+
+
 _FILES = KernelCache()
 
 
@@ -78,7 +107,7 @@ def kernels_for(
         return _dense_kernels(graph.geometry, target, tiling, cut)
     bound = None if most is None else padded(most)  # one file for budgets that are near
     file = _FILES.compile_graph(graph, tiling, target, cut, by_mass=by_mass, most=bound)
-    return _load(file)
+    return load_kernels(file)
 
 
 @lru_cache(64)
@@ -86,6 +115,3 @@ def _dense_kernels(
     sizes: Geometry, target: Target, tiling: Tiling | None, cut: Cut | None
 ) -> LoadedKernels:
     return load_kernels(compile_dense(sizes, target, tiling, cut))
-
-
-_load = lru_cache(64)(load_kernels)

@@ -1,7 +1,7 @@
 """What a decode step finds in the memories of a machine: pools, page tables, queries, lengths."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import prod
 from typing import Any
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.attention.backends.generated import started_states
 from tilewright.attention.backends.machine.arrays import (
     PieceArray,
     Pieces,
-    piece_array,
     replicate,
     strides_of,
 )
@@ -24,8 +24,8 @@ from tilewright.attention.backends.machine.layout import (
 )
 from tilewright.attention.codegen.expression.leaf_loads import mass_memory, state_memory
 from tilewright.attention.codegen.expression.stored import tl_name
-from tilewright.attention.graph import DType, Graph, Inherit, Side, ValueType
-from tilewright.attention.ops.feedback import AttentionMass, PromptMass
+from tilewright.attention.graph import DType, Graph, ValueType
+from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext, Tensor
 from tilewright.host.worker import parse_device
@@ -70,37 +70,24 @@ class DecodeMemory:
     written: Mapping[str, Pieces]  # what requests keep for the next step, by the name it has there
 
 
-def _item_bytes(dtype: DType) -> int:
-    """Of an element in a pool; two elements of int4 share a byte."""
-    return max(dtype.bits // 8, 1)
-
-
-def _block_shape(dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (-(-prod(shape) * dtype.bits // 8),) if dtype.bits < 8 else shape
-
-
-def _dtype_name(dtype: DType) -> str:
-    return "uint8" if dtype.bits < 8 else tl_name(DType.INT8 if dtype is DType.BOOL else dtype)
+def _stored(name: str, dtype: DType, count: int, shape: tuple[int, ...]) -> PieceArray:
+    """Plan a piece of ``count`` values as they are stored; two elements of int4 share a byte."""
+    if dtype.bits < 8:
+        return PieceArray(name, "uint8", (count, -(-prod(shape) * dtype.bits // 8)))
+    kept = DType.INT8 if dtype is DType.BOOL else dtype
+    return PieceArray(name, tl_name(kept), (count, *shape))
 
 
 def pooled(graph: Graph) -> dict[str, ValueType]:
     """What lies in pools: fields, and what the state of a page starts with if the page knows."""
-    written = {write.target for write in graph.field_writes}
-    starts = [
-        state
-        for state in graph.states
-        if state.name in written or state.inherit is Inherit.SNAPSHOT
-    ]
     fields = {field.name: field.type for field in graph.fields}
-    return fields | {state.name: state.type for state in starts}
+    return fields | {state.name: state.type for state in started_states(graph)}
 
 
 def block_bytes(graph: Graph) -> dict[str, int]:
     """Bytes of one page of one KV head, by field."""
-    return {
-        name: prod(_block_shape(kind.dtype, kind.shape)) * _item_bytes(kind.dtype)
-        for name, kind in pooled(graph).items()
-    }
+    blocks = [_stored(name, kind.dtype, 1, kind.shape) for name, kind in pooled(graph).items()]
+    return {block.name: block.num_elements * block.item_bytes for block in blocks}
 
 
 def layout_of(
@@ -188,78 +175,40 @@ def _places(layout: RowLayout, order: PageOrder, seed: int) -> Int64s:
 def _pools(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, Pieces]:
     pools = {}
     for name, kind in pooled(graph).items():
-        shape = (layout.span_blocks, *_block_shape(kind.dtype, kind.shape))
-        size = _item_bytes(kind.dtype)
-        array = PieceArray(f"{name}_pool", _dtype_name(kind.dtype), shape, size, prod(shape))
-        pools[name] = Pieces.empty(torch, layout, array)
+        array = _stored(f"{name}_pool", kind.dtype, layout.span_blocks, kind.shape)
+        pools[name] = Pieces.empty(torch, layout, replace(array, piece_elements=array.num_elements))
     return pools
 
 
-def _kept_arrays(graph: Graph, longest: int, page_bytes: int) -> list[PieceArray]:
+def _kept_arrays(graph: Graph, longest: int) -> list[PieceArray]:
     """What a request keeps between steps, by logical page at the home of a row."""
-    masses = (longest, 1, graph.geometry.query_heads)
-    kinds = {
-        state_memory(state.name, when): (state.type.dtype, (longest, *state.type.shape))
+    masses = (DType.FLOAT32, longest, (1, graph.geometry.query_heads))
+    kept = [
+        _stored(state_memory(state.name, when), state.type.dtype, longest, state.type.shape)
         for state in graph.states
         for when in ("state", "next")
-    }
-    if wants_mass(graph):
-        kinds |= {mass_memory(when): (DType.FLOAT32, masses) for when in ("state", "next")}
-    for window in prompt_windows(graph):
-        kinds[f"prompt_mass_{window}_state"] = (DType.FLOAT32, masses)
-    return [
-        piece_array(
-            name,
-            _dtype_name(dtype),
-            (shape[0], *_block_shape(dtype, shape[1:])),
-            item_bytes=_item_bytes(dtype),
-            page_bytes=page_bytes,
-        )
-        for name, (dtype, shape) in kinds.items()
     ]
-
-
-def wants_mass(graph: Graph) -> bool:
-    """Whether the flow reads what the last attention gave each page."""
-    return any(isinstance(node.op, AttentionMass) for node in graph.nodes(Side.INDEXER))
-
-
-def prompt_windows(graph: Graph) -> tuple[int, ...]:
-    """Windows of prompt queries whose masses the flow reads."""
-    ops = [node.op for node in graph.nodes(Side.INDEXER)]
-    return tuple(sorted({op.window for op in ops if isinstance(op, PromptMass)}))
+    if wants_mass(graph):
+        kept += [_stored(mass_memory(when), *masses) for when in ("state", "next")]
+    windows = prompt_windows(graph)
+    return [*kept, *(_stored(f"prompt_mass_{window}_state", *masses) for window in windows)]
 
 
 def _row_arrays(
     torch: RuntimeContext, layout: RowLayout, graph: Graph, longest: int
 ) -> dict[str, Pieces]:
     """Inputs and the new token at the home of a row, the page table with its pages."""
-    geometry, page_bytes = graph.geometry, layout.page_bytes
+    kv_name, fields = tl_name(graph.geometry.kv_dtype), graph.geometry.reserved_fields
     planned = [
-        piece_array(
-            f"{name}_in",
-            tl_name(kind.dtype),
-            kind.shape,
-            item_bytes=_item_bytes(kind.dtype),
-            page_bytes=page_bytes,
-        )
-        for name, kind in graph.inputs
+        *(PieceArray(f"{name}_in", tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs),
+        *(PieceArray(NEW.format(name), kv_name, (width,)) for name, (_, width) in fields.items()),
+        *_kept_arrays(graph, longest),
+        PieceArray("block_table", "int64", (layout.member_pages,)),
     ]
-    size = _item_bytes(geometry.kv_dtype)
-    planned += [
-        piece_array(
-            NEW.format(name),
-            tl_name(geometry.kv_dtype),
-            (width,),
-            item_bytes=size,
-            page_bytes=page_bytes,
-        )
-        for name, (_, width) in geometry.reserved_fields.items()
-    ]
-    planned += _kept_arrays(graph, longest, page_bytes)
-    pages = (layout.member_pages,)
-    planned.append(piece_array("block_table", "int64", pages, item_bytes=8, page_bytes=page_bytes))
-    return {array.name: Pieces.empty(torch, layout, array) for array in planned}
+    return {
+        array.name: Pieces.empty(torch, layout, array.padded(layout.page_bytes))
+        for array in planned
+    }
 
 
 def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:

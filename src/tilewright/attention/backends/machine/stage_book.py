@@ -9,7 +9,8 @@ from types import FrameType
 from typing import Any
 
 from tilewright.attention.codegen import Stage
-from tilewright.engine.core import IssuedAccess, Issuer
+from tilewright.engine.core import IssuedAccess
+from tilewright.engine.issuer import Issuer
 from tilewright.executor.program import Program
 
 

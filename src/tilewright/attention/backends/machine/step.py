@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.attention.backends.generated import LoadedKernels, StepResult
 from tilewright.attention.backends.machine.append import append_tokens
-from tilewright.attention.backends.machine.arrays import Pieces, piece_array, replicate, strides_of
+from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import RowLayout
-from tilewright.attention.backends.machine.load import LoadedKernels
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
 from tilewright.attention.codegen import Grid, Kernel, Merge, Scratch, ScratchAxis, Stage
 from tilewright.attention.codegen.kernels.tree_merge import tree_neighbours
@@ -40,14 +40,12 @@ class StageLaunch:
     stages: tuple[Stage, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """Rows are requests times KV heads. Without values there is no output."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineStepResult(StepResult):
+    """What a simulated step gives, and when; NumPy arrays."""
 
     launches: tuple[StageLaunch, ...]
     pages: tuple[Int64s, ...]  # logical pages that each row read, ascending
-    output: Array | None  # float32 [rows, query heads, value channels]
-    log_sum_exp: Array | None  # float32 [rows, query heads]; None too where branches are added
     kept: Mapping[str, tuple[Array, ...]]
     """What requests keep: the ``kept`` values of the next step; empty without values."""
     saved_pages: Int32s  # of each row: pages from 0 on that have saved state now
@@ -78,16 +76,21 @@ class PreparedStep:
     saved_pages: Int32s  # of each row, behind the step
 
     @rare_collections()
-    def run(self, torch: RuntimeContext) -> StepResult:
+    def run(self, torch: RuntimeContext) -> MachineStepResult:
         """One launch after the other, each when the host knows of the end of the last."""
         launches = tuple(StageLaunch(_launch(torch, item), item.stages) for item in self.planned)
         output, log_sum_exp = (
             self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
             for name in ("output", "log_sum_exp")
         )
-        kept = self._kept() if torch.carries_data else {}
-        pages = self._pages_read()
-        return StepResult(launches, pages, output, log_sum_exp, kept, self.saved_pages)
+        return MachineStepResult(
+            output=output,
+            log_sum_exp=log_sum_exp,
+            launches=launches,
+            pages=self._pages_read(),
+            kept=self._kept() if torch.carries_data else {},
+            saved_pages=self.saved_pages,
+        )
 
     def _kept(self) -> dict[str, tuple[Array, ...]]:
         """Of each request: [KV heads, pages, r, c]."""
@@ -308,12 +311,8 @@ def _scratch(
         item.name: Pieces.empty(
             torch,
             layout,
-            piece_array(
-                item.name,
-                item.dtype.value,
-                _piece_shape(item, layout, longest),
-                item_bytes=item.dtype.bits // 8,
-                page_bytes=layout.page_bytes,
+            PieceArray(item.name, item.dtype.value, _piece_shape(item, layout, longest)).padded(
+                layout.page_bytes
             ),
         )
         for item in (*kernels.file.scratch, *kernels.file.results)

@@ -1,9 +1,9 @@
-"""The tiling of a flow on a machine, found by simulating one of its rows.
+"""Choices for a flow on a machine: placement of its rows by cost, tiling by simulating one.
 
-Rows of other PEs do the same beside it, so a row stands for all of them.
+Rows of other PEs do the same beside a simulated row, so it stands for all of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,10 +13,12 @@ from tilewright.attention.backends.machine.memory import deploy_rows, layout_of
 from tilewright.attention.backends.machine.selection import Uniform, model_pages, planned_counts
 from tilewright.attention.backends.machine.step import prepare_step
 from tilewright.attention.codegen import Target, Tiling
+from tilewright.attention.codegen.plan.selection import memory_ps, turns_of
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import (
     PlanSpec,
     RowFacts,
+    StepPlan,
     earlier_state_pages,
     most_candidates,
     plan_step,
@@ -27,6 +29,60 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import content_hash, installed_version, read_record, write_record
 from tilewright.records.attention_tuning import TilingTrial, TuningRecord
+from tilewright.units import format_ps
+
+WAYS = 3  # over the tree of members: candidates up, the last one down, attention up
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementCost:
+    """What a placement is expected to take; ``busy_pes`` have some of it to do."""
+
+    placement: RowPlacement
+    time_ps: int
+    busy_pes: int
+
+    def __str__(self) -> str:
+        return f"{self.placement} {format_ps(self.time_ps)} on {self.busy_pes} PEs"
+
+
+def choose_placement(costs: Sequence[PlacementCost]) -> PlacementCost:
+    """What takes the least time; of equals the one with fewer PEs, then the first."""
+    return min(costs, key=lambda cost: (cost.time_ps, cost.busy_pes))
+
+
+def placement_costs(
+    machine: Machine,
+    graph: Graph,
+    plan: StepPlan,
+    *,
+    num_tokens: tuple[int, ...],
+    num_kv_heads: int,
+    device: str = "all",
+) -> tuple[PlacementCost, ...]:
+    """Of all placements that the machine has: bytes of the busiest PE, and messages of its row."""
+    found = []
+    for placement in RowPlacement:
+        layout = layout_of(
+            machine,
+            graph,
+            placement=placement,
+            num_tokens=num_tokens,
+            num_kv_heads=num_kv_heads,
+            device=device,
+        )
+        target = target_of(machine, layout)
+        file = kernels_for(graph, target, most=most_candidates(plan)).file
+        pages = layout.member_pages * layout.members
+        listed = max((budget.at_most for budget in plan.budgets), default=pages)
+        predicted = file.predicted_bytes(pages=pages, listed=min(listed, pages), heads=num_kv_heads)
+        row_bytes = sum(predicted.values())
+        levels = (layout.members - 1).bit_length()
+        row_ps = memory_ps(target, row_bytes // layout.members) + WAYS * levels * target.message_ps
+        time_ps = turns_of(target) * row_ps + len(file.step) * target.launch_ps
+        found.append(PlacementCost(placement, time_ps, len(layout.used_pes)))
+    return tuple(found)
+
 
 FACTORS = (0.25, 0.5, 2.0, 4.0)  # of the generator's own choice, one size after the other
 SEARCHED = ("attend_tokens", "max_elements", "page_tile")

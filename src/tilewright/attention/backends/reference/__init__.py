@@ -1,7 +1,6 @@
 """The executor that defines what a flow means: array-API code on NumPy and torch."""
 
-from tilewright.attention.backends.reference.configured import session_of_config
-from tilewright.attention.backends.reference.counters import ByteCounts, Counters
+from tilewright.attention.backends.reference.op.frame import ByteCounts, Counters
 from tilewright.attention.backends.reference.page_list import (
     PageCsr,
     PageLists,
@@ -9,11 +8,10 @@ from tilewright.attention.backends.reference.page_list import (
     csr_of,
     rows_of,
 )
-from tilewright.attention.backends.reference.session import Session
-from tilewright.attention.backends.reference.shared import SessionSnapshot, Suspended
-from tilewright.attention.backends.reference.spec import SessionSpec
+from tilewright.attention.backends.reference.session import Session, session_of_config
+from tilewright.attention.backends.reference.shared import SessionSnapshot, SessionSpec, Suspended
 from tilewright.attention.backends.reference.step import Step
-from tilewright.attention.backends.reference.step_output import StepOutput
+from tilewright.attention.backends.reference.step_arrays import StepOutput
 
 __all__ = (
     "ByteCounts",

@@ -1,10 +1,12 @@
-"""What happens when pages are complete: the cache side runs, and states may be stored."""
+"""What a step leaves behind: summaries of complete pages, and states of requests."""
 
-from tilewright.attention.backends.reference.frame import TokenView
+from collections.abc import Mapping, Sequence
+
 from tilewright.attention.backends.reference.namespace import Array
+from tilewright.attention.backends.reference.op.frame import TokenView
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.backends.reference.view import CacheSources, RowView
-from tilewright.attention.graph import Inherit
+from tilewright.attention.graph import FORMAT, Graph, Inherit, Node, StateWrite
 from tilewright.attention.paging import ExtendPlan
 
 PAGES_AT_ONCE = 256  # bounds the memory of a long prefill
@@ -44,3 +46,53 @@ def store_states(shared: Shared, plan: ExtendPlan, blocks: Array) -> None:
         for name in names:
             values = view.state(name)[:, plan.first_full : plan.stop_full]
             shared.store.write_blocks(layer, name, complete, values)
+
+
+def advanced_values(graph: Graph, state_pages: Sequence[int]) -> tuple[Node, ...]:
+    """Return the values that the state of a request needs in a step."""
+    return tuple(write.value for write in _writes(graph, state_pages))
+
+
+def state_written(
+    view: RowView, values: Mapping[Node, Array], state_pages: Sequence[int]
+) -> dict[str, Array]:
+    """Return the new state of a request by name, stored; what does not advance is left out.
+
+    ``state_pages`` are the pages of each KV head that Saves write; a request cache has one entry,
+    which is written with them. What an op remembers is written for every complete page of every
+    head, and for the unfinished one if the flow summarizes it.
+    """
+    shared, found = view.shared, {}
+    types = {state.name: state for state in shared.graph.states}
+    complete = view.num_pages if shared.graph.partial_pages else view.num_full
+    for write in _writes(shared.graph, state_pages):
+        variable = types[write.target]
+        pages = state_pages if variable.is_saved else (complete,) * shared.num_kv_heads
+        entries = view.num_pages
+        if variable.type.format is FORMAT.SLOTTED:
+            entries, pages = 1, [min(1, count) for count in pages]
+        shape = (shared.num_kv_heads, entries, *variable.type.shape)
+        value = shared.namespace.xp.broadcast_to(values[write.value], shape)
+        stored = shared.namespace.stored(value, variable.type.dtype)
+        found[write.target] = _covered(view, write.target, stored, pages)
+        shared.counters.num_bytes.state_written += sum(pages) * variable.type.num_bytes
+    return found
+
+
+def _writes(graph: Graph, state_pages: Sequence[int]) -> tuple[StateWrite, ...]:
+    saved = {state.name for state in graph.states if state.is_saved}
+    advances = any(state_pages)
+    return tuple(write for write in graph.state_writes if advances or write.target not in saved)
+
+
+def _covered(view: RowView, name: str, stored: Array, pages: Sequence[int]) -> Array:
+    """Return the new values of covered pages; further pages and other heads keep theirs."""
+    shared, stop = view.shared, max(pages)
+    held = shared.state.layer(view.request, view.layer).get(name)
+    most = stop if held is None else max(stop, min(int(held.shape[1]), view.num_pages))
+    if min(pages) == most:
+        return stored[:, :most]
+    xp = shared.namespace.xp
+    page = xp.reshape(xp.arange(most), (1, -1, 1, 1))
+    covers = page < xp.reshape(xp.asarray(pages), (-1, 1, 1, 1))
+    return xp.where(covers, stored[:, :most], view.stored_state(name)[:, :most])

@@ -112,3 +112,46 @@ def load_namespace(name: str) -> Namespace:
         raise MissingExtraError("namespace torch", str(error.name), "bench") from error
     found = {dtype: getattr(xp, TORCH_NAMES.get(dtype, dtype.value)) for dtype in DType}
     return Namespace(name, xp, found)
+
+
+def as_float(xp: Any, x: Array) -> Array:
+    """Return values in float32."""
+    return xp.astype(x, xp.float32, copy=False)
+
+
+def as_numbers(xp: Any, x: Array, y: Array) -> tuple[Array, Array]:
+    """Return both as int32 if both are, else both as float32."""
+    if x.dtype == xp.int32 and y.dtype == xp.int32:
+        return x, y
+    return as_float(xp, x), as_float(xp, y)
+
+
+def tree_sum(xp: Any, x: Array, axis: int) -> Array:
+    """Sum over an axis that stays, with size 1: halves are added element by element.
+
+    A library's own sum chooses its order by the shape and by its threads. Element-wise additions
+    do not, so a value is the same alone and among others.
+    """
+    axis %= x.ndim
+    count = x.shape[axis]
+    if count == 0:
+        return empty_sum(xp, x, axis, x.dtype)
+    while count > 1:
+        half = count // 2
+        total = part_of(x, axis, 0, half) + part_of(x, axis, half, 2 * half)
+        if count % 2:
+            total = xp.concat([total, part_of(x, axis, 2 * half, count)], axis=axis)
+        x, count = total, half + count % 2
+    return x
+
+
+def empty_sum(xp: Any, x: Array, axis: int, dtype: Any) -> Array:
+    """Return what a reduction over an axis without entries gives: zeros, and the axis stays."""
+    return xp.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]), dtype=dtype)
+
+
+def part_of(x: Array, axis: int, start: int, stop: int) -> Array:
+    """Return the entries from ``start`` to ``stop`` of an axis."""
+    index = [slice(None)] * x.ndim
+    index[axis] = slice(start, stop)
+    return x[tuple(index)]

@@ -1,25 +1,31 @@
 """A session: requests that share a paged cache and are decoded under one flow."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 
-from tilewright.attention.backends.reference.counters import Counters
-from tilewright.attention.backends.reference.evaluator import Evaluator
-from tilewright.attention.backends.reference.kept import kept_fields
 from tilewright.attention.backends.reference.namespace import Array, load_namespace
+from tilewright.attention.backends.reference.op import EVALUATORS
+from tilewright.attention.backends.reference.op.frame import Counters, Evaluator
 from tilewright.attention.backends.reference.shared import (
     RequestProgress,
     SessionSnapshot,
+    SessionSpec,
     Shared,
     Suspended,
+    request_error,
 )
-from tilewright.attention.backends.reference.spec import SessionSpec
 from tilewright.attention.backends.reference.step import Step
-from tilewright.attention.backends.reference.store import PoolStore
-from tilewright.attention.backends.reference.table import EVALUATORS
+from tilewright.attention.backends.reference.store import PoolStore, kept_fields
 from tilewright.attention.backends.reference.view import RowView
-from tilewright.attention.graph import Graph, Op
+from tilewright.attention.flow import ImportNames, build_vflow, trace_flow
+from tilewright.attention.flow.config import VortexConfig, check_layers_skip
+from tilewright.attention.graph import DType, Geometry, Graph, Op
 from tilewright.attention.paging import Admission, ExtendPlan, Pager, StateStore
-from tilewright.errors import AttentionError, TilewrightError
+from tilewright.attention.passes import optimize_graph
+from tilewright.attention.planner import plan_spec_of
+from tilewright.attention.utils import resolve_dtype
+from tilewright.errors import SpecError, TilewrightError
+from tilewright.models import MlaShape, ModelShape
 
 
 class Session:
@@ -45,13 +51,7 @@ class Session:
             spec=spec,
             namespace=arrays,
             pager=Pager(paging, order=page_order),
-            store=PoolStore(
-                graph,
-                paging,
-                arrays,
-                num_layers=spec.num_layers,
-                num_kv_heads=spec.num_kv_heads,
-            ),
+            store=PoolStore(graph, paging, arrays, (spec.num_layers, spec.num_kv_heads)),
             state=StateStore(kept_fields(graph, arrays), namespace=arrays.xp),
             counters=Counters(),
             scale=spec.scale_for(graph.geometry),
@@ -94,9 +94,8 @@ class Session:
         for request, added in tokens.items():
             shared.check_at_rest(request)
             if len(added) == 0:
-                raise AttentionError(
-                    f"request {request!r}", "no tokens", "one or more", "leave the request out"
-                )
+                fix = "leave the request out"
+                raise request_error(request, "no tokens", "one or more", fix)
         plans = self._extend_all(tokens)
         for plan in plans.values():
             if prompt:
@@ -128,12 +127,9 @@ class Session:
         self._shared.check_at_rest(request)
         table, progress = self._shared.pager.table(request), self._shared.progress[request]
         if not progress.first_decode <= num_tokens <= table.num_tokens:
-            raise AttentionError(
-                f"request {request!r}",
-                f"a rewind to token {num_tokens}",
-                f"{progress.first_decode}..{table.num_tokens}, the decoded ones",
-                "release it and admit it again",
-            )
+            found = f"a rewind to token {num_tokens}"
+            expected = f"{progress.first_decode}..{table.num_tokens}, the decoded ones"
+            raise request_error(request, found, expected, "release it and admit it again")
         taken = table.num_tokens - num_tokens
         self._shared.rewind(request, num_tokens)
         self._shared.pager.truncate(request, num_tokens)
@@ -194,3 +190,56 @@ class Session:
         """A piece of prompt completes pages without a step: their state starts afresh."""
         written = {write.target for write in self._shared.graph.field_writes}
         self._shared.state.truncate(plan.request, plan.first_full, frozenset(written))
+
+
+def session_of_config(
+    config: VortexConfig,
+    shape: ModelShape,
+    *,
+    num_requests: int = 1,
+    kv_dtype: DType = DType.BFLOAT16,
+    namespace: str = "numpy",
+    names: ImportNames = nullcontext,
+) -> Session:
+    """Build what a config asks for: its flow, traced for a model, with its plan and its pool.
+
+    The pool has room for ``num_requests`` sequences of ``max_seq_lens`` tokens, by default of the
+    model's context. Fields of the config that change nothing are in ``config.without_effect``.
+    ``names`` are for the file ``module_path``, as in `load_flows`.
+    """
+    check_layers_skip(config, shape.layers)
+    flow = build_vflow(config.module_name or "", None, config.module_path, names=names)
+    field_dtype = resolve_dtype(config.dtype)
+    geometry = model_geometry(shape, config.block_size, kv_dtype=kv_dtype, field_dtype=field_dtype)
+    if flow.kind is not geometry.kind:
+        where, found = "vortex config.module_name", f"the {flow.kind} flow {config.module_name!r}"
+        fix = "choose another flow or model"
+        raise SpecError(where, found, f"a flow of kind {geometry.kind}, as {shape.name} has", fix)
+    page_size = config.page_size or config.block_size
+    tokens = shape.context if config.max_seq_lens == -1 else config.max_seq_lens
+    spec = SessionSpec(
+        num_kv_heads=1 if isinstance(shape, MlaShape) else shape.kv_heads,
+        num_pages=num_requests * -(-tokens // page_size),
+        num_layers=shape.layers,
+        blocks_per_page=page_size // config.block_size,
+        scale=shape.attention_scale,
+        plan=plan_spec_of(config),
+        update_interval=config.update_interval,
+    )
+    graph = optimize_graph(trace_flow(flow, geometry, name=config.module_name))
+    return Session(graph, spec, namespace=namespace)
+
+
+def model_geometry(shape: ModelShape, page_size: int, **dtypes: DType) -> Geometry:
+    """Return what a flow is traced for; ``dtypes`` are those of `Geometry`."""
+    if isinstance(shape, MlaShape):
+        return Geometry.mla(
+            page_size=page_size,
+            kv_lora_rank=shape.kv_lora_rank,
+            qk_rope_head_dim=shape.qk_rope_head_dim,
+            query_heads=shape.query_heads,
+            **dtypes,
+        )
+    return Geometry.gqa(
+        page_size=page_size, head_dim=shape.head_dim, query_heads=shape.group, **dtypes
+    )

@@ -1,21 +1,61 @@
-"""What a session holds, and its steps and rows work on."""
+"""What a session is built for and holds; its steps and rows work on it."""
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from tilewright.attention.backends.reference.counters import Counters
-from tilewright.attention.backends.reference.evaluator import Evaluator
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.backends.reference.spec import SessionSpec
+from tilewright.attention.backends.reference.op.frame import Counters, Evaluator
 from tilewright.attention.backends.reference.store import PoolStore
-from tilewright.attention.graph import Graph, Op
-from tilewright.attention.paging import Pager, PagerSnapshot, StateStore
+from tilewright.attention.graph import FlowKind, Geometry, Graph, Op
+from tilewright.attention.paging import Pager, PagerSnapshot, PagingSpec, StateStore
+from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
 
-Key = TypeVar("Key")
-Item = TypeVar("Item")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSpec:
+    """Sizes of the model and of the pool, and how a step is planned.
+
+    ``scale`` of logits is 1/sqrt(key_dim) by default; a model with absorbed queries (MLA) states
+    its own. A selection serves ``update_interval`` steps. State can be rewound by as many tokens
+    as ``rewind_window`` says.
+    """
+
+    num_kv_heads: int
+    num_pages: int
+    num_layers: int = 1
+    blocks_per_page: int = 1
+    scale: float | None = None
+    plan: PlanSpec = field(default_factory=PlanSpec)
+    update_interval: int = 1
+    rewind_window: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("num_kv_heads", "num_layers", "blocks_per_page", "update_interval"):
+            self._check(name, least=1)
+        self._check("rewind_window", least=0)
+
+    def _check(self, name: str, *, least: int) -> None:
+        value = getattr(self, name)
+        if value < least:
+            raise AttentionError(f"session.{name}", str(value), f">= {least}", "raise it")
+
+    def paging(self, geometry: Geometry) -> PagingSpec:
+        """The graph's pages are blocks here: pages of the pool may hold several of them."""
+        return PagingSpec(
+            num_pages=self.num_pages,
+            page_size=geometry.page_size * self.blocks_per_page,
+            block_size=geometry.page_size,
+        )
+
+    def scale_for(self, geometry: Geometry) -> float:
+        if geometry.kind is FlowKind.MLA and self.num_kv_heads != 1:
+            where, found = "session.num_kv_heads", str(self.num_kv_heads)
+            expected = "1 under MLA: all query heads share one latent"
+            raise AttentionError(where, found, expected, "put them in query_heads")
+        return 1.0 / math.sqrt(geometry.key_dim) if self.scale is None else self.scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +130,10 @@ class Shared:
             later = [entry for entry in entries if entry.num_tokens >= num_tokens]
             lost = later[0].num_tokens > num_tokens if later else not entries
             if lost and self.state.layer(request, layer):
-                raise AttentionError(
-                    f"request {request!r}",
-                    f"a rewind to token {num_tokens}",
-                    f"at most {self.spec.rewind_window} tokens back",
-                    "build the session with a larger rewind_window",
-                )
+                what = f"a rewind to token {num_tokens}"
+                expected = f"at most {self.spec.rewind_window} tokens back"
+                fix = "build the session with a larger rewind_window"
+                raise request_error(request, what, expected, fix)
             if later:
                 found[layer] = later[0]
         for layer, before in found.items():
@@ -133,14 +171,10 @@ class Shared:
         """Refuse what would pull tokens from under a step; all requests by default."""
         for request in requests or tuple(self.open_steps):
             if request in self.open_steps:
-                raise AttentionError(
-                    f"request {request!r}",
-                    "a step that has not ended",
-                    "a request between steps",
-                    "finish or cancel the step",
-                )
+                found, fix = "a step that has not ended", "finish or cancel the step"
+                raise request_error(request, found, "a request between steps", fix)
 
-    def snapshot(self) -> "SessionSnapshot":
+    def snapshot(self) -> SessionSnapshot:
         return SessionSnapshot(
             self.pager.snapshot(),
             self.store.snapshot(),
@@ -150,20 +184,18 @@ class Shared:
             dict(self.waiting),
         )
 
-    def restore(self, snapshot: "SessionSnapshot") -> None:
+    def restore(self, snapshot: SessionSnapshot) -> None:
         self.pager.restore(snapshot.pager)
         self.store.restore(snapshot.store)
         self.state.restore(snapshot.state)
-        _replace(self.progress, snapshot.progress)
-        _replace(self.waiting, snapshot.waiting)
-        self.open_steps.clear()
-        journal = {
-            key: deque(entries, maxlen=self.spec.rewind_window)
-            for key, entries in snapshot.journal.items()
-        }
-        _replace(self.journal, journal)
+        for changing in (self.progress, self.waiting, self.open_steps, self.journal):
+            changing.clear()
+        self.progress.update(snapshot.progress)
+        self.waiting.update(snapshot.waiting)
+        for key, entries in snapshot.journal.items():
+            self.journal[key] = deque(entries, maxlen=self.spec.rewind_window)
 
 
-def _replace(target: dict[Key, Item], source: Mapping[Key, Item]) -> None:
-    target.clear()
-    target.update(source)
+def request_error(request: str, found: str, expected: str, fix: str) -> AttentionError:
+    """Return the error for a call about a request."""
+    return AttentionError(f"request {request!r}", found, expected, fix)

@@ -1,45 +1,35 @@
 """One step of a session: new tokens of some requests, layer by layer."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
-from tilewright.attention.backends.reference.causal import attend_causal
+from tilewright.attention.backends.reference.attend import attend_causal
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
-from tilewright.attention.backends.reference.kept import (
-    prompt_mass_name,
-    prompt_windows,
-    selection_name,
-    wants_mass,
-)
 from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.operand import (
+from tilewright.attention.backends.reference.page_list import PageLists, every_page
+from tilewright.attention.backends.reference.row import Row, RowPlan, RowResult
+from tilewright.attention.backends.reference.shared import RequestProgress, Shared, request_error
+from tilewright.attention.backends.reference.step_arrays import (
+    StepOutput,
     checked_array,
     checked_inputs,
     checked_query,
+    gather_rows,
 )
-from tilewright.attention.backends.reference.page_list import PageLists, every_page
-from tilewright.attention.backends.reference.row import (
-    RowPlan,
-    RowResult,
-    attend_row,
-    score_row,
-    select_row,
+from tilewright.attention.backends.reference.store import (
+    prompt_mass_name,
+    selection_name,
 )
-from tilewright.attention.backends.reference.shared import RequestProgress, Shared
-from tilewright.attention.backends.reference.step_output import StepOutput, gather_rows
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
+from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.attention.paging import ExtendPlan
 from tilewright.attention.planner import (
     RowFacts,
-    StepPlan,
     plan_step,
     rows_read_whole,
     state_pages,
 )
-from tilewright.errors import AttentionError
-
-Found = TypeVar("Found")
 
 
 class Step:
@@ -71,12 +61,9 @@ class Step:
         geometry = shared.graph.geometry
         given = {"latent": keys} if geometry.kind is FlowKind.MLA else {"k": keys, "v": values}
         if (values is None) != (geometry.kind is FlowKind.MLA):
-            raise AttentionError(
-                f"request {request!r}",
-                f"values {type(values).__name__}",
-                "latents alone under MLA, keys and values otherwise",
-                "pass what the flow's kind has",
-            )
+            found, fix = f"values {type(values).__name__}", "pass what the flow's kind has"
+            expected = "latents alone under MLA, keys and values otherwise"
+            raise request_error(request, found, expected, fix)
         for name, tokens in given.items():
             shape = (plan.num_tokens, shared.num_kv_heads, geometry.reserved_fields[name][1])
             array = checked_array(shared, f"request {request!r} {name}", tokens, shape)
@@ -98,15 +85,13 @@ class Step:
         the flow declares. A residual is attention over tokens that are not in the pages, as output
         and log-sum-exp; it is merged into the result.
         """
-        given = {request: self._inputs(request, found) for request, found in inputs.items()}
+        given = self._checked(inputs)
         results: dict[str, list[RowResult]] = {request: [] for request in given}
         longest = max((self._plan(request).num_tokens for request in given), default=0)
         for token in range(longest):
-            now = [name for name in given if token < self._plan(name).num_tokens]
-            plan = self._plan_rows(layer, token, now)
-            for index, request in enumerate(now):
-                row = self._attend_row(layer, token, request, given[request], plan, index)
-                results[request].append(row)
+            now = {name: given[name] for name in given if token < self._plan(name).num_tokens}
+            for request, row in self._rows(layer, token, now).items():
+                results[request].append(self._attend_row(row))
         return {
             request: gather_rows(self._shared.namespace, rows, (residual or {}).get(request))
             for request, rows in results.items()
@@ -114,29 +99,16 @@ class Step:
 
     def select(self, layer: int, inputs: Mapping[str, Any]) -> dict[str, PageLists]:
         """The pages that `attend` would read for the first new token of each request."""
-        return self._of_first_tokens(layer, inputs, select_row)
+        rows = self._rows(layer, 0, self._checked(inputs))
+        return {request: row.select() for request, row in rows.items()}
 
     def scores(self, layer: int, inputs: Mapping[str, Any]) -> dict[str, Array | None]:
         """What pages are ranked by for the first new token of each request, if one score does it.
 
         [heads, pages, 1, query heads or 1].
         """
-        return self._of_first_tokens(layer, inputs, score_row)
-
-    def _of_first_tokens(
-        self,
-        layer: int,
-        inputs: Mapping[str, Any],
-        find: Callable[[RowView, dict[str, Array], RowPlan], Found],
-    ) -> dict[str, Found]:
-        given = {request: self._inputs(request, found) for request, found in inputs.items()}
-        plan = self._plan_rows(layer, 0, list(given))
-        found = {}
-        for index, request in enumerate(given):
-            row = self._row_plan(layer, 0, request, plan, index)
-            view = self._view(layer, request, self._plan(request).first_token + 1)
-            found[request] = find(view, _at(given[request], 0), row)
-        return found
+        rows = self._rows(layer, 0, self._checked(inputs))
+        return {request: row.scores() for request, row in rows.items()}
 
     def attend_dense(self, layer: int, request: str, queries: Any) -> StepOutput:
         """Causal attention of a piece of prompt over everything before it."""
@@ -163,12 +135,9 @@ class Step:
         for window in prompt_windows(shared.graph):
             wanted = min(window, num_tokens)
             if len(queries) < wanted:
-                raise AttentionError(
-                    f"request {request!r}",
-                    f"{len(queries)} queries of the prompt",
-                    f"the last {wanted}",
-                    "observe the last queries when the prompt is complete",
-                )
+                found = f"{len(queries)} queries of the prompt"
+                fix = "observe the last queries when the prompt is complete"
+                raise request_error(request, found, f"the last {wanted}", fix)
             query = checked_query(shared, request, queries[len(queries) - wanted :], wanted)
             with shared.namespace.quiet():
                 _, _, mass = attend_causal(
@@ -188,11 +157,8 @@ class Step:
                 if (request, layer) not in self._written
             ]
             if missing and plan.num_tokens:
-                raise AttentionError(
-                    f"request {request!r}",
-                    f"no keys of layers {missing}",
-                    "all layers",
-                    "write them",
+                raise request_error(
+                    request, f"no keys of layers {missing}", "all layers", "write them"
                 )
         for request, plan in self._plans.items():
             store_states(shared, plan, self._blocks[request])
@@ -218,66 +184,57 @@ class Step:
             now = RequestProgress(progress.steps + plan.num_tokens, progress.first_decode)
         self._shared.progress[request] = now
 
-    def _plan_rows(self, layer: int, token: int, requests: list[str]) -> StepPlan:
-        shared = self._shared
-        size = shared.graph.geometry.page_size
-        facts = []
-        for request in requests:
-            num_tokens = self._plan(request).first_token + token + 1
-            step = shared.progress[request].steps + token
-            facts += [
-                RowFacts(-(-num_tokens // size), num_tokens, layer, head, step)
-                for head in range(shared.num_kv_heads)
-            ]
-        return plan_step(shared.spec.plan, facts, saves_state=shared.graph.has_saves)
-
-    def _attend_row(
-        self,
-        layer: int,
-        token: int,
-        request: str,
-        inputs: Mapping[str, Array],
-        plan: StepPlan,
-        index: int,
-    ) -> RowResult:
-        shared = self._shared
-        if (request, layer) not in self._written:
-            raise AttentionError(
-                f"request {request!r}", f"no keys of layer {layer}", "keys first", "write them"
+    def _rows(
+        self, layer: int, token: int, given: Mapping[str, Mapping[str, Array]]
+    ) -> dict[str, Row]:
+        """Plan one token of all these requests; return the row of each."""
+        shared, heads = self._shared, self._shared.num_kv_heads
+        size, interval = shared.graph.geometry.page_size, shared.spec.update_interval
+        counts = {name: self._plan(name).first_token + token + 1 for name in given}
+        steps = {name: shared.progress[name].steps + token for name in given}
+        facts = [
+            RowFacts(-(-counts[name] // size), counts[name], layer, head, steps[name])
+            for name in given
+            for head in range(heads)
+        ]
+        plan = plan_step(shared.spec.plan, facts, saves_state=shared.graph.has_saves)
+        reads_whole = rows_read_whole(plan, shared.graph)
+        pages = state_pages(plan, shared.graph).tolist()
+        found = {}
+        for index, (request, inputs) in enumerate(given.items()):
+            rows = slice(index * heads, (index + 1) * heads)
+            kept = shared.state.layer(request, layer)
+            row_plan = RowPlan(
+                paths=plan.paths[rows],
+                budgets=plan.budgets[rows],
+                reads_whole=reads_whole[rows],
+                state_pages=tuple(pages[rows]),
+                reserved=plan.reserved,
+                step=steps[request],
+                scale=shared.scale,
+                want_mass=self._want_mass,
+                reuse=steps[request] % interval != 0 and selection_name(0) in kept,
+                keep_selections=interval > 1,
             )
-        num_tokens = self._plan(request).first_token + token + 1
-        row = self._row_plan(layer, token, request, plan, index)
-        shared.remember(request, layer, num_tokens - 1)
-        result = attend_row(self._view(layer, request, num_tokens), _at(inputs, token), row)
+            of_token = {name: values[token][:, None] for name, values in inputs.items()}
+            found[request] = Row(self._view(layer, request, counts[request]), of_token, row_plan)
+        return found
+
+    def _attend_row(self, row: Row) -> RowResult:
+        request, layer = row.view.request, row.view.layer
+        if (request, layer) not in self._written:
+            raise request_error(request, f"no keys of layer {layer}", "keys first", "write them")
+        self._shared.remember(request, layer, row.view.num_tokens - 1)
+        result = row.attend()
         if result.kept:
-            shared.state.write(request, layer, result.kept)
+            self._shared.state.write(request, layer, result.kept)
         return result
 
-    def _row_plan(
-        self, layer: int, token: int, request: str, plan: StepPlan, index: int
-    ) -> RowPlan:
-        """The part of a plan that is about one request."""
-        shared = self._shared
-        heads = shared.num_kv_heads
-        rows = slice(index * heads, (index + 1) * heads)
-        step = shared.progress[request].steps + token
-        interval = shared.spec.update_interval
-        kept = shared.state.layer(request, layer)
-        return RowPlan(
-            paths=plan.paths[rows],
-            budgets=plan.budgets[rows],
-            reads_whole=rows_read_whole(plan, shared.graph)[rows],
-            state_pages=tuple(state_pages(plan, shared.graph)[rows].tolist()),
-            reserved=plan.reserved,
-            step=step,
-            scale=shared.scale,
-            want_mass=self._want_mass,
-            reuse=step % interval != 0 and selection_name(0) in kept,
-            keep_selections=interval > 1,
-        )
-
-    def _inputs(self, request: str, found: Any) -> dict[str, Array]:
-        return checked_inputs(self._shared, request, found, self._plan(request).num_tokens)
+    def _checked(self, inputs: Mapping[str, Any]) -> dict[str, dict[str, Array]]:
+        return {
+            request: checked_inputs(self._shared, request, found, self._plan(request).num_tokens)
+            for request, found in inputs.items()
+        }
 
     def _view(self, layer: int, request: str, num_tokens: int) -> RowView:
         return RowView(self._shared, request, layer, self._blocks[request], num_tokens)
@@ -286,14 +243,7 @@ class Step:
         if request not in self._plans:
             known = ", ".join(sorted(self._plans)) or "none"
             found = "no tokens in this step"
-            raise AttentionError(f"request {request!r}", found, f"one of: {known}", "begin with it")
+            raise request_error(request, found, f"one of: {known}", "begin with it")
         if self._shared.open_steps.get(request) is not self:
-            raise AttentionError(
-                f"request {request!r}", "a step that has ended", "an open one", "begin another"
-            )
+            raise request_error(request, "a step that has ended", "an open one", "begin another")
         return self._plans[request]
-
-
-def _at(inputs: Mapping[str, Array], token: int) -> dict[str, Array]:
-    """Inputs of one token: [heads, 1, r, c]."""
-    return {name: values[token][:, None] for name, values in inputs.items()}

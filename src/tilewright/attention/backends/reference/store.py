@@ -1,4 +1,4 @@
-"""The arrays behind the pages: keys, values and summaries of every layer."""
+"""The arrays behind the pages: keys, values and summaries of every layer; states by name."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -6,14 +6,46 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.attention.backends.generated import started_states
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.backends.reference.page_codes import (
+from tilewright.attention.backends.reference.pages import (
     STAGED_DTYPE,
     PageCodes,
     page_codes_of,
 )
-from tilewright.attention.graph import DType, Field, Graph, Inherit, StateVar
-from tilewright.attention.paging import ExtendPlan, PagingSpec
+from tilewright.attention.graph import DType, Field, Graph, StateVar
+from tilewright.attention.ops.leaf import prompt_windows
+from tilewright.attention.paging import ExtendPlan, PagingSpec, StateField
+
+MASS = "#mass"  # names of flows are Python identifiers, so these cannot clash with them
+
+
+def selection_name(branch: int) -> str:
+    return f"#selection{branch}"
+
+
+def prompt_mass_name(window: int) -> str:
+    return f"#prompt_mass{window}"
+
+
+def kept_fields(graph: Graph, namespace: Namespace) -> tuple[StateField, ...]:
+    """State variables of the flow, masses, and the last selections."""
+    float32, boolean = namespace.dtypes[DType.FLOAT32], namespace.dtypes[DType.BOOL]
+    heads = graph.geometry.query_heads
+    fields = [
+        StateField(state.name, state.type.shape, namespace.dtypes[state.type.dtype])
+        for state in graph.states
+    ]
+    fields.append(StateField(MASS, (1, heads), float32))
+    fields += [
+        StateField(prompt_mass_name(window), (1, heads), float32)
+        for window in prompt_windows(graph)
+    ]
+    for index, branch in enumerate(graph.output.branches):
+        if branch.selection is not None:
+            shape = branch.selection.type.shape
+            fields.append(StateField(selection_name(index), shape, boolean))
+    return tuple(fields)
 
 
 class PoolStore:
@@ -31,31 +63,23 @@ class PoolStore:
         graph: Graph,
         paging: PagingSpec,
         namespace: Namespace,
-        *,
-        num_layers: int,
-        num_kv_heads: int,
+        sizes: tuple[int, int],
     ) -> None:
+        """``sizes`` are the numbers of layers and of KV heads."""
         self._paging = paging
         self._namespace = namespace
-        written = {write.target for write in graph.field_writes}
-        starts = [
-            state
-            for state in graph.states
-            if state.name in written or state.inherit == Inherit.SNAPSHOT
-        ]
-        kept: tuple[Field | StateVar, ...] = (*graph.fields, *starts)
+        kept: tuple[Field | StateVar, ...] = (*graph.fields, *started_states(graph))
         self._initial = {item.name: item.initial for item in kept}
         self._codes = page_codes_of(graph.geometry)
         self._dtypes = {
             item.name: STAGED_DTYPE if item.name in self._codes else item.type.dtype
             for item in kept
         }
+        num_layers, *leading = *sizes, paging.num_blocks
         self._layers: list[dict[str, Array]] = [
             {
                 item.name: namespace.full(
-                    (num_kv_heads, paging.num_blocks, *item.type.shape),
-                    item.initial,
-                    self._dtypes[item.name],
+                    (*leading, *item.type.shape), item.initial, self._dtypes[item.name]
                 )
                 for item in kept
             }

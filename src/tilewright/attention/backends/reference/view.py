@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
-from tilewright.attention.backends.reference.frame import Frame, TokenView
-from tilewright.attention.backends.reference.kept import MASS, prompt_mass_name
-from tilewright.attention.backends.reference.kv import KvReader
+import numpy as np
+
 from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.paged import PagedField
-from tilewright.attention.backends.reference.parameter import layer_table
-from tilewright.attention.backends.reference.program import run_nodes
+from tilewright.attention.backends.reference.op import run_nodes
+from tilewright.attention.backends.reference.op.frame import Frame, TokenView
+from tilewright.attention.backends.reference.pages import KvReader, PagedField
 from tilewright.attention.backends.reference.shared import Shared
-from tilewright.attention.graph import FORMAT, DType, FlowKind, Side, StateVar
-from tilewright.errors import InternalError
+from tilewright.attention.backends.reference.store import MASS, prompt_mass_name
+from tilewright.attention.graph import FORMAT, DType, FlowKind, Parameter, Side, StateVar
+from tilewright.attention.ops import leaf
+from tilewright.errors import AttentionError, InternalError
 
 
 class RowView:
@@ -68,7 +70,7 @@ class RowView:
         tail = None
         if self.num_full < self.num_pages:
             reserved = name in self.shared.graph.geometry.reserved_fields
-            tail = self._unfinished_tokens(name) if reserved else self._unfinished_summary(name)
+            tail = self._partial_sources.field(name) if reserved else self._unfinished_summary(name)
         return PagedField(
             self.shared.namespace,
             store.pool(self.layer, name),
@@ -80,40 +82,33 @@ class RowView:
 
     def state(self, name: str) -> Array:
         """A state variable of every page, computed, as the last step left it."""
-        dtype = self._variable(name).type.dtype
+        dtype = self.variable(name).type.dtype
         return self.shared.namespace.computed(self.stored_state(name), dtype)
 
     def stored_state(self, name: str) -> Array:
         """Return a state variable of every page in its stored type, as the last step left it."""
-        shared, variable = self.shared, self._variable(name)
+        shared, variable = self.shared, self.variable(name)
         stored = shared.namespace.stored(self._state_start(name), variable.type.dtype)
         if variable.type.format is FORMAT.SLOTTED:
             return shared.state.read(self.request, self.layer, name, stored[:, :1])
         if self._restarts(name):
-            kept = shared.state.read(
-                self.request, self.layer, name, stored[:, : self.num_pages - 1]
-            )
-            return shared.namespace.xp.concat([kept, stored[:, self.num_pages - 1 :]], axis=1)
+            last = self.num_pages - 1
+            kept = shared.state.read(self.request, self.layer, name, stored[:, :last])
+            return shared.namespace.xp.concat([kept, stored[:, last:]], axis=1)
         return shared.state.read(self.request, self.layer, name, stored)
 
     def mass(self, name: str) -> Array:
         """Masses by page; pages that came later have 0."""
-        shape = (
-            self.shared.num_kv_heads,
-            self.num_pages,
-            1,
-            self.shared.graph.geometry.query_heads,
-        )
-        return self.shared.state.read(
-            self.request, self.layer, name, self.shared.namespace.full(shape, 0.0)
-        )
+        return self._kept(name, self.shared.graph.geometry.query_heads, DType.FLOAT32)
 
     def selection(self, name: str, width: int) -> Array:
         """The last selection; pages that came later are not in it."""
+        return self._kept(name, width, DType.BOOL)
+
+    def _kept(self, name: str, width: int, dtype: DType) -> Array:
         shape = (self.shared.num_kv_heads, self.num_pages, 1, width)
-        return self.shared.state.read(
-            self.request, self.layer, name, self.shared.namespace.full(shape, 0, DType.BOOL)
-        )
+        start = self.shared.namespace.full(shape, 0, dtype)
+        return self.shared.state.read(self.request, self.layer, name, start)
 
     @cached_property
     def _partial_sources(self) -> "CacheSources":
@@ -121,9 +116,6 @@ class RowView:
         size = self.shared.graph.geometry.page_size
         view = TokenView(self.num_full, 1, size, self.num_tokens - self.num_full * size)
         return CacheSources(self.shared, self.layer, self.blocks[self.num_full :], view)
-
-    def _unfinished_tokens(self, name: str) -> Array:
-        return self._partial_sources.field(name)
 
     def _unfinished_summary(self, name: str) -> Array:
         shared = self.shared
@@ -137,7 +129,7 @@ class RowView:
         return shared.namespace.computed(initial, field.type.dtype)
 
     def _state_start(self, name: str) -> Array:
-        shared, variable = self.shared, self._variable(name)
+        shared, variable = self.shared, self.variable(name)
         shape = (shared.num_kv_heads, self.num_pages, *variable.type.shape)
         initial = shared.namespace.full(shape, variable.initial)
         if not shared.store.has(name):
@@ -150,7 +142,8 @@ class RowView:
         ).whole()
         return shared.namespace.xp.concat([complete, initial[:, self.num_full :]], axis=1)
 
-    def _variable(self, name: str) -> StateVar:
+    def variable(self, name: str) -> StateVar:
+        """Return the state variable of a name."""
         (found,) = (state for state in self.shared.graph.states if state.name == name)
         return found
 
@@ -169,6 +162,15 @@ class CacheSources:
         self._blocks = blocks
         self._view = view
         self._written: dict[str, Array] = {}
+
+    def __call__(self, op: Any) -> Array:
+        """Return what an op reads."""
+        match op:
+            case leaf.FieldRead():
+                return self.field(op.variable)
+            case leaf.ParameterRead():
+                return layer_table(self._shared, op.variable, self._layer)
+        raise InternalError("cache side", f"{op}", "fields and parameters only", "report it")
 
     @cached_property
     def frame(self) -> Frame:
@@ -193,7 +195,9 @@ class CacheSources:
             found = run_nodes(values, self.frame, self, self._shared.evaluators)[values[-1]]
             shape = (self._shared.num_kv_heads, self._view.num_pages, *found.shape[2:])
             found = self._shared.namespace.xp.broadcast_to(found, shape)
-            self._written[name] = self._shared.namespace.rounded(found, self._dtype(name))
+            self._written[name] = self._shared.namespace.rounded(
+                found, self._shared.store.dtype(name)
+            )
         return self._written[name]
 
     def field(self, name: str) -> Array:
@@ -201,41 +205,18 @@ class CacheSources:
         if name not in self._shared.graph.geometry.reserved_fields:
             found = self.written(name)
             if found is None:
-                raise InternalError(
-                    f"field {name!r}", "no write", "one before the read", "report it"
-                )
+                where, expected = f"field {name!r}", "one before the read"
+                raise InternalError(where, "no write", expected, "report it")
             return found
-        pool = self._shared.store.pool(self._layer, name)
-        dtype = self._shared.store.dtype(name)
-        if self._view.is_full:
-            codes = self._shared.store.codes(name)
-            return PagedField(
-                self._shared.namespace, pool, dtype, self._blocks, codes=codes
-            ).whole()
-        tokens = PagedField(self._shared.namespace, pool, dtype, self._blocks).whole()
+        store, is_full = self._shared.store, self._view.is_full
+        pool, codes = store.pool(self._layer, name), store.codes(name) if is_full else None
+        tokens = PagedField(
+            self._shared.namespace, pool, store.dtype(name), self._blocks, codes=codes
+        ).whole()
+        if is_full:
+            return tokens
         xp = self._shared.namespace.xp
         return xp.where(self.frame.token_valid(), tokens, xp.zeros_like(tokens))
-
-    def parameter(self, name: str) -> Array:
-        return layer_table(self._shared.graph, self._shared.namespace, name, self._layer)
-
-    def input(self, name: str) -> Array:
-        raise self._not_here(f"input {name!r}")
-
-    def state(self, name: str) -> Array:
-        raise self._not_here(f"state {name!r}")
-
-    def mass(self) -> Array:
-        raise self._not_here("attention mass")
-
-    def prompt_mass(self, window: int) -> Array:
-        raise self._not_here(f"prompt mass of {window}")
-
-    def _dtype(self, name: str) -> DType:
-        return self._shared.store.dtype(name)
-
-    def _not_here(self, what: str) -> InternalError:
-        return InternalError("cache side", what, "fields and parameters only", "report it")
 
 
 class RowSources:
@@ -245,38 +226,55 @@ class RowSources:
         self._view = view
         self._inputs = inputs
 
-    def input(self, name: str) -> Array:
-        return self._inputs[name]
-
-    def field(self, name: str) -> Any:
+    def __call__(self, op: Any) -> Any:
+        """Return what an op reads, and count its bytes."""
         view = self._view
-        names = view.shared.graph.geometry.reserved_fields
-        num_bytes = view.shared.store.row_bytes((name,), view.num_tokens)
-        num_bytes *= view.shared.num_kv_heads
-        counts = view.shared.counters.num_bytes
-        if name in names:
-            counts.kv_read += num_bytes
-        else:
-            counts.summary_read += num_bytes
-        return view.field(name)
+        match op:
+            case leaf.Input():
+                return self._inputs[op.variable]
+            case leaf.FieldRead():
+                return self._field(op.variable)
+            case leaf.StateRead():
+                found = view.state(op.variable)
+                num_bytes = view.variable(op.variable).type.num_bytes
+                view.shared.counters.num_bytes.state_read += prod(found.shape[:2]) * num_bytes
+                return found
+            case leaf.ParameterRead():
+                return layer_table(view.shared, op.variable, view.layer)
+            case leaf.AttentionMass():
+                return view.mass(MASS)
+            case _:
+                return view.mass(prompt_mass_name(op.window))
 
-    def state(self, name: str) -> Array:
-        found = self._view.state(name)
-        self._view.shared.counters.num_bytes.state_read += _stored_bytes(self._view, name, found)
-        return found
-
-    def parameter(self, name: str) -> Array:
+    def _field(self, name: str) -> PagedField:
         shared = self._view.shared
-        return layer_table(shared.graph, shared.namespace, name, self._view.layer)
+        num_bytes = shared.store.row_bytes((name,), self._view.num_tokens) * shared.num_kv_heads
+        if name in shared.graph.geometry.reserved_fields:
+            shared.counters.num_bytes.kv_read += num_bytes
+        else:
+            shared.counters.num_bytes.summary_read += num_bytes
+        return self._view.field(name)
 
-    def mass(self) -> Array:
-        return self._view.mass(MASS)
 
-    def prompt_mass(self, window: int) -> Array:
-        return self._view.mass(prompt_mass_name(window))
+def layer_table(shared: Shared, name: str, layer: int) -> Array:
+    """Return the values of one layer, rounded to the parameter's type: [1, 1, (heads,) N, K]."""
+    namespace = shared.namespace
+    (parameter,) = (item for item in shared.graph.parameters if item.name == name)
+    values = np.asarray(parameter.values)
+    if parameter.num_layers:
+        values = values[_row_of(parameter, layer)]
+    table = namespace.rounded(namespace.array(values), parameter.type.dtype)
+    return namespace.xp.reshape(table, (1, 1, *parameter.type.shape))
 
 
-def _stored_bytes(view: RowView, name: str, values: Array) -> int:
-    (variable,) = (state for state in view.shared.graph.states if state.name == name)
-    heads, pages = values.shape[:2]
-    return int(heads) * int(pages) * variable.type.num_bytes
+def _row_of(parameter: Parameter, layer: int) -> int:
+    row = parameter.layer_rows.get(layer) if parameter.layer_rows else layer
+    if row is None or not 0 <= row < parameter.num_layers:
+        known = sorted(parameter.layer_rows) or f"0..{parameter.num_layers - 1}"
+        where, expected = (
+            f"parameter {parameter.name!r}",
+            f"a layer that it has a table for: {known}",
+        )
+        fix = "give it a table for this layer, or keep the layer dense"
+        raise AttentionError(where, f"layer {layer}", expected, fix)
+    return row

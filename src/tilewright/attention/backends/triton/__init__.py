@@ -4,23 +4,26 @@ Needs torch and triton. Under ``TRITON_INTERPRET=1`` the same text runs on the C
 values and nothing about speed.
 """
 
-from tilewright.attention.backends.triton.launch import (
+from tilewright.attention.backends.generated import LoadedKernels
+from tilewright.attention.backends.triton.step import (
     MERGES,
     Launch,
     LaunchPlan,
     StepSizes,
+    TritonStepResult,
+    complete,
+    load_kernels,
     plan,
+    run,
 )
-from tilewright.attention.backends.triton.load import LoadedKernels, load_kernels
-from tilewright.attention.backends.triton.run import StepResult, complete, run
 
 __all__ = (
     "MERGES",
     "Launch",
     "LaunchPlan",
     "LoadedKernels",
-    "StepResult",
     "StepSizes",
+    "TritonStepResult",
     "complete",
     "load_kernels",
     "plan",

@@ -8,7 +8,7 @@ from tilewright.attention.codegen.expression.weighted import is_weighted, weight
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Node
-from tilewright.attention.ops import interleave, layout, linear, page_axis, reduce
+from tilewright.attention.ops import layout, linear, page_axis, reduce
 
 _LOWEST = {DType.FLOAT32: 'float("-inf")', DType.INT32: "-2147483648", DType.BOOL: "0"}
 _HIGHEST = {DType.FLOAT32: 'float("inf")', DType.INT32: "2147483647", DType.BOOL: "1"}
@@ -74,7 +74,7 @@ def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
 def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     """Reduce neighbours on an axis of their own."""
     (x,) = operands
-    kinds = {interleave.MaxInterleave: "max", interleave.MinInterleave: "min"}
+    kinds = {reduce.MaxInterleave: "max", reduce.MinInterleave: "min"}
     reduction = kinds.get(type(op), "sum")
     fill = {"max": 'float("-inf")', "min": 'float("inf")', "sum": "0.0"}[reduction]
     kept = body.kept(x, op.dim, fill)
@@ -83,12 +83,12 @@ def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     if kept != x.name:
         block = block.named(body, kept, op.dim, block.size(op.dim))
     groups = regrouped(block, op.dim, op.k, fill, body)
-    if isinstance(op, interleave.L2NormInterleave):
+    if isinstance(op, reduce.L2NormInterleave):
         return f"tl.sqrt_rn(tl.sum({groups} * {groups}, {op.dim + 1}))"
     result = f"tl.{reduction}({groups}, {op.dim + 1})"
     partial = op.dim in x.type.token_axes and body.page_tokens is not None
     start = f"{body.index(op.dim, block.size(op.dim) // op.k)} * {op.k}" if partial else ""
-    if isinstance(op, interleave.MeanInterleave):
+    if isinstance(op, reduce.MeanInterleave):
         count = f"{float(op.k)!r}"
         if partial:
             there = f"tl.minimum({body.page_tokens} - {start}, {op.k})"
@@ -197,11 +197,11 @@ INNER: EmitterTable = {
     reduce.Max: _extreme,
     reduce.Min: _extreme,
     linear.GeMM: _gemm,
-    interleave.SumInterleave: _interleaved,
-    interleave.MeanInterleave: _interleaved,
-    interleave.MaxInterleave: _interleaved,
-    interleave.MinInterleave: _interleaved,
-    interleave.L2NormInterleave: _interleaved,
+    reduce.SumInterleave: _interleaved,
+    reduce.MeanInterleave: _interleaved,
+    reduce.MaxInterleave: _interleaved,
+    reduce.MinInterleave: _interleaved,
+    reduce.L2NormInterleave: _interleaved,
     layout.Transpose: _transpose,
     layout.MaskSlice: _mask_slice,
     reduce.ArgMax: _arg_max,

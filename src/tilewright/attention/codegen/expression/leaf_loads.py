@@ -5,7 +5,7 @@ from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.source.builder import Body, load_source
 from tilewright.attention.codegen.source.row import row_start, table_start
 from tilewright.attention.graph import DType, Graph, Inherit, Node, StateVar, ValueType
-from tilewright.attention.ops import feedback, leaf
+from tilewright.attention.ops import leaf
 
 
 def table_of(node: Node, body: Body) -> str:
@@ -91,9 +91,9 @@ class KeptLoads:
 
     def __call__(self, node: Node, body: Body) -> str | None:
         match node.op:
-            case feedback.AttentionMass():
+            case leaf.AttentionMass():
                 return _load_mass(node, mass_memory("state"), body)
-            case feedback.PromptMass(window=window):
+            case leaf.PromptMass(window=window):
                 return _load_mass(node, f"prompt_mass_{window}_state", body)
         part = window_of(node)
         if part is not None and isinstance(part.source.op, leaf.StateRead):

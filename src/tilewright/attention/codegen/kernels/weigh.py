@@ -20,7 +20,7 @@ from tilewright.attention.codegen.source.liveness import split_loop
 from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
 from tilewright.attention.codegen.source.tree import Statement, code
 from tilewright.attention.graph import Geometry, Graph, Side
-from tilewright.attention.ops import feedback
+from tilewright.attention.ops import leaf
 
 
 class Weighed(NamedTuple):
@@ -33,7 +33,7 @@ class Weighed(NamedTuple):
 
 def wants_mass(graph: Graph) -> bool:
     """Tell whether the flow asks for the masses of the last step."""
-    return any(isinstance(node.op, feedback.AttentionMass) for node in graph.nodes(Side.INDEXER))
+    return any(isinstance(node.op, leaf.AttentionMass) for node in graph.nodes(Side.INDEXER))
 
 
 def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:

@@ -4,20 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from tilewright.attention.graph import Graph, Leading, Node, Side
 
-_SELECTIONS = frozenset({"TopK", "ApproxTopK", "TopP", "Threshold"})
-_ALWAYS_OVER_PAGES = _SELECTIONS | {
-    "AcrossHeads",
-    "Conv1d",
-    "Normalize",
-    "PoolPages",
-    "SelectedTokens",
-    "ShiftPages",
-}
-
 
 def is_row_op(node: Node) -> bool:
     """Tell whether the op needs more than the page at hand."""
-    return node.op.name in _ALWAYS_OVER_PAGES or getattr(node.op, "dim", None) == 0
+    return node.op.is_row_op
 
 
 def round_of(graph: Graph) -> dict[Node, int]:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tilewright.collectives.option import RING_KEYS
+from tilewright.collectives.tuning import RING_KEYS
 from tilewright.errors import CollectiveError
-from tilewright.interop.kernbench.ccl.algorithm import DTYPE, SIP_RANK, load_algorithm
 from tilewright.interop.kernbench.ccl.algorithms.intercube_allreduce import RING_1D
-from tilewright.interop.kernbench.ccl.config import AlgorithmConfig
+from tilewright.interop.kernbench.ccl.config import DTYPE, SIP_RANK, AlgorithmConfig, load_algorithm
 from tilewright.interop.kernbench.ccl.install import install_wiring
 from tilewright.interop.kernbench.ccl.validator import ValidatorRegistry
 from tilewright.interop.kernbench.ccl.wiring import (
@@ -18,9 +17,9 @@ from tilewright.interop.kernbench.ccl.wiring import (
     plan_world,
     sip_exchange,
 )
-from tilewright.interop.kernbench.dtype import dtype_itemsize
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.tensor import Tensor, TensorShard
+from tilewright.interop.kernbench.value import dtype_itemsize
 
 WHERE = "all_reduce"
 ONE_PE = "place it with DPPolicy(num_cubes=1, num_pes=1), or replicate it"

@@ -1,30 +1,21 @@
-"""Rings of KernBench programs: ``kernbench.ccl.install``."""
+"""Rings of KernBench programs: ``kernbench.ccl.install`` and ``kernbench.ccl.sfr_config``."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewright.collectives.group import Group
-from tilewright.collectives.option import RING_KEYS, parse_ring
 from tilewright.collectives.rings import InstallPlan
+from tilewright.collectives.tuning import RING_KEYS, parse_ring
 from tilewright.device.ipcq import RingSpec
 from tilewright.host import RuntimeContext as HostContext
-from tilewright.interop.kernbench.ccl.algorithm import Algorithm, load_algorithm
 from tilewright.interop.kernbench.ccl.config import (
+    Algorithm,
     AlgorithmConfig,
-    load_ccl_config,
-    resolve_algorithm_config,
+    load_algorithm,
 )
 from tilewright.interop.kernbench.ccl.wiring import Place, Wiring, plan_wiring, plan_world
-from tilewright.interop.kernbench.dtype import dtype_itemsize
 from tilewright.interop.kernbench.engine import GraphEngine
-
-__all__ = (
-    "IpcqPlan",
-    "install_ipcq",
-    "install_wiring",
-    "load_ccl_config",
-    "resolve_algorithm_config",
-)
+from tilewright.interop.kernbench.value import dtype_itemsize
 
 WHERE = "install_ipcq"
 F16_BYTES = dtype_itemsize("f16")
@@ -93,3 +84,26 @@ def install_wiring(host: HostContext, config: AlgorithmConfig, wiring: Wiring) -
         tuple(range(len(wiring.pes))),
     )
     return host.distributed.book.install(group, wiring.directions, (0,), options.spec(least))
+
+
+WHERE = "configure_sfr_intercube_multisip"
+INTERCUBE = "kernbench.ccl.algorithms.intercube_allreduce"
+
+
+def configure_sfr_intercube_multisip(
+    engine: GraphEngine,
+    spec: Mapping[str, Any] | None = None,
+    merged: Mapping[str, Any] | None = None,
+) -> IpcqPlan:
+    """Install the directions N, S, E, W between cubes and global_N, S, E, W between SIPs.
+
+    PE 0 of every cube has them; ``merged`` is an entry of ``ccl.yaml``, whose ``topology`` says how
+    SIPs exchange. The ranks of the plan are these PEs.
+    """
+    del spec  # the engine has the machine
+    config = AlgorithmConfig({**(merged or {}), "module": INTERCUBE}, "intercube", None)
+    host = engine.host
+    grid = host.machine.grid
+    world = plan_world(WHERE, grid, host.device.sips, None, sips_first=True)
+    wiring = plan_wiring(WHERE, host.machine, load_algorithm(config), config, world)
+    return IpcqPlan(install_wiring(host, config, wiring))

@@ -9,13 +9,12 @@ from typing import Any
 from tilewright.collectives.direction import Directions, Topology, parse_topology, plan_directions
 from tilewright.collectives.rings import Edge
 from tilewright.errors import CollectiveError
-from tilewright.interop.kernbench.ccl.algorithm import Algorithm
 from tilewright.interop.kernbench.ccl.algorithms.intercube_allreduce import (
     RING_1D,
     SIP_TOPOLOGY_KINDS,
 )
-from tilewright.interop.kernbench.ccl.config import AlgorithmConfig
-from tilewright.interop.kernbench.number import whole_number
+from tilewright.interop.kernbench.ccl.config import Algorithm, AlgorithmConfig
+from tilewright.interop.kernbench.value import whole_number
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import Grid, PeCoord
 

@@ -3,21 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.interop.kernbench.language.dtype import parse_dtype
 from tilewright.interop.kernbench.language.handle import (
     TensorHandle,
     handle_of,
     operand_of,
+    parse_dtype,
     rounded,
 )
 from tilewright.language.block_type import block_type
-from tilewright.language.current import current_program
 from tilewright.language.dtype import DType, float16
-from tilewright.language.library import creation, math, reduction
+from tilewright.language.executor import current_program
+from tilewright.language.library import creation, libdevice, math, reduction
 from tilewright.language.library import shape as shapes
+from tilewright.language.pointer import Ref
 from tilewright.language.promote import computation_dtype
-from tilewright.language.ref import Ref
-from tilewright.language.source import count_as_language
 from tilewright.language.value import Value
 
 
@@ -43,22 +42,22 @@ def _float_operand(name: str, x: Any) -> Any:
 
 def abs(x: Any) -> TensorHandle:
     """Return the magnitude of every element."""
-    return handle_of(math.abs(operand_of(x)))
+    return handle_of(libdevice.abs(operand_of(x)))
 
 
-ceil = _function(math.ceil)
-cos = _function(math.cos)
-erf = _function(math.erf)
-exp = _function(math.exp)
-exp2 = _function(math.exp2)
-floor = _function(math.floor)
-log = _function(math.log)
-log2 = _function(math.log2)
-rsqrt = _function(math.rsqrt)
-sigmoid = _function(math.sigmoid)
-sin = _function(math.sin)
-sqrt = _function(math.sqrt)
-tanh = _function(math.tanh)
+ceil = _function(libdevice.ceil)
+cos = _function(libdevice.cos)
+erf = _function(libdevice.erf)
+exp = _function(libdevice.exp)
+exp2 = _function(libdevice.exp2)
+floor = _function(libdevice.floor)
+log = _function(libdevice.log)
+log2 = _function(libdevice.log2)
+rsqrt = _function(libdevice.rsqrt)
+sigmoid = _function(libdevice.sigmoid)
+sin = _function(libdevice.sin)
+sqrt = _function(libdevice.sqrt)
+tanh = _function(libdevice.tanh)
 
 
 def maximum(x: Any, y: Any) -> Any:
@@ -78,7 +77,7 @@ def _number_or_handle(value: Any) -> Any:
 
 def fma(x: Any, y: Any, z: Any) -> TensorHandle:
     """Compute x y + z, rounded once."""
-    return handle_of(math.fma(operand_of(x), operand_of(y), operand_of(z)))
+    return handle_of(libdevice.fma(operand_of(x), operand_of(y), operand_of(z)))
 
 
 def clamp(x: Any, min: Any, max: Any) -> TensorHandle:
@@ -199,6 +198,3 @@ def arange(start: int, end: int | None = None) -> TensorHandle:
 def cdiv(a: Any, b: Any) -> Any:
     """Return the quotient, rounded up."""
     return (a + (b - 1)) // b
-
-
-count_as_language(globals())

@@ -1,12 +1,37 @@
 """TLContext: what a kernel calls ``tl``."""
 
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ProgramError
-from tilewright.interop.kernbench.language.table import KERNEL_NAMES
-from tilewright.language.current import current_program
-from tilewright.language.source import count_as_language
+from tilewright.interop.kernbench.language import compute, memory, message, tile
+from tilewright.language.executor import current_program
+
+_ELEMENTS = """
+    abs ceil clamp cos erf exp exp2 floor fma log log2 maximum minimum rsqrt sigmoid sin sqrt tanh
+    where
+"""
+_FAMILIES: Mapping[str, tuple[Any, str]] = {
+    "place": (message, "program_id num_programs"),
+    "memory": (memory, "load ref store"),
+    "product": (compute, "dot"),
+    "composite": (tile, "composite wait"),
+    "elements": (compute, _ELEMENTS),
+    "axes": (compute, "max min softmax sum"),
+    "shape": (compute, "broadcast_to reshape trans"),
+    "values": (compute, "arange cast cdiv full zeros"),
+    "messages": (message, "send recv recv_async recv_no_consume"),
+}
+
+KERNEL_NAMES: Mapping[str, Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        family: MappingProxyType({name: getattr(module, name) for name in names.split()})
+        for family, (module, names) in _FAMILIES.items()
+    }
+)
+"""Functions by family and name. Their first line says what each does."""
 
 
 class TLContext:
@@ -54,5 +79,3 @@ class LaunchedLanguage(TLContext):
 for _family in KERNEL_NAMES.values():
     for _name, _function in _family.items():
         setattr(LaunchedLanguage, _name, staticmethod(_function))
-
-count_as_language(globals())

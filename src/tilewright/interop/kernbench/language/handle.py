@@ -1,18 +1,18 @@
 """Handles that ``tl`` gives to a kernel: of tensors, of composites and of messages to come."""
 
+import operator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
-from tilewright.errors import ProgramError
-from tilewright.interop.kernbench.language.dtype import parse_dtype
+from tilewright.errors import KernelTypeError, ProgramError
+from tilewright.interop.kernbench.value import DTYPES
 from tilewright.language.block_type import BlockType
-from tilewright.language.current import current_program
-from tilewright.language.dtype import DType
-from tilewright.language.executor import Handle
-from tilewright.language.library.math import div_rn
-from tilewright.language.ref import Ref
-from tilewright.language.source import count_as_language
+from tilewright.language.dtype import DType, dtype_of
+from tilewright.language.executor import Handle, current_program
+from tilewright.language.library.libdevice import div_rn
+from tilewright.language.pointer import Ref
 from tilewright.language.value import Value
 
 
@@ -26,6 +26,33 @@ class _MadeByLanguage:
         found = f"a {name} made by hand"
         fix = "call tl.load, tl.ref, tl.composite or tl.recv_async in a kernel that is launched"
         raise ProgramError(name, found, "what tl gives", fix)
+
+
+def _quotient(left: Any, right: Any) -> Any:
+    """Divide; floats keep their dtype, integers give f32."""
+    if _is_float(left) or _is_float(right):
+        return div_rn(left, right)
+    return left / right
+
+
+def _is_float(value: Any) -> bool:
+    if isinstance(value, Value):
+        return bool(value.dtype.is_floating())
+    return isinstance(value, float)
+
+
+def _operator(
+    function: Callable[[Any, Any], Any], *, is_reflected: bool = False
+) -> Callable[["TensorHandle", Any], "TensorHandle"]:
+    """Return a method that applies a function to two operands."""
+
+    def apply(self: "TensorHandle", other: Any) -> "TensorHandle":
+        return handle_of(function(operand_of(self), operand_of(other)))
+
+    def apply_reflected(self: "TensorHandle", other: Any) -> "TensorHandle":
+        return handle_of(function(operand_of(other), operand_of(self)))
+
+    return apply_reflected if is_reflected else apply
 
 
 class TensorHandle(_MadeByLanguage):
@@ -107,62 +134,27 @@ class TensorHandle(_MadeByLanguage):
         """Add axes, or take whole slices, as in ``x[:, None]``."""
         return handle_of(operand_of(self)[key])
 
-    def __add__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) + operand_of(other))
-
-    def __radd__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(other) + operand_of(self))
-
-    def __sub__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) - operand_of(other))
-
-    def __rsub__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(other) - operand_of(self))
-
-    def __mul__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) * operand_of(other))
-
-    def __rmul__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(other) * operand_of(self))
-
-    def __truediv__(self, other: Any) -> "TensorHandle":
-        return handle_of(_quotient(operand_of(self), operand_of(other)))
-
-    def __rtruediv__(self, other: Any) -> "TensorHandle":
-        return handle_of(_quotient(operand_of(other), operand_of(self)))
-
-    def __floordiv__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) // operand_of(other))
-
-    def __rfloordiv__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(other) // operand_of(self))
-
-    def __mod__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) % operand_of(other))
-
-    def __rmod__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(other) % operand_of(self))
+    __add__ = _operator(operator.add)
+    __radd__ = _operator(operator.add, is_reflected=True)
+    __sub__ = _operator(operator.sub)
+    __rsub__ = _operator(operator.sub, is_reflected=True)
+    __mul__ = _operator(operator.mul)
+    __rmul__ = _operator(operator.mul, is_reflected=True)
+    __truediv__ = _operator(_quotient)
+    __rtruediv__ = _operator(_quotient, is_reflected=True)
+    __floordiv__ = _operator(operator.floordiv)
+    __rfloordiv__ = _operator(operator.floordiv, is_reflected=True)
+    __mod__ = _operator(operator.mod)
+    __rmod__ = _operator(operator.mod, is_reflected=True)
+    __lt__ = _operator(operator.lt)
+    __le__ = _operator(operator.le)
+    __gt__ = _operator(operator.gt)
+    __ge__ = _operator(operator.ge)
+    __eq__ = _operator(operator.eq)  # type: ignore[assignment]  # gives a tensor
+    __ne__ = _operator(operator.ne)  # type: ignore[assignment]
 
     def __neg__(self) -> "TensorHandle":
         return handle_of(-operand_of(self))
-
-    def __lt__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) < operand_of(other))
-
-    def __le__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) <= operand_of(other))
-
-    def __gt__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) > operand_of(other))
-
-    def __ge__(self, other: Any) -> "TensorHandle":
-        return handle_of(operand_of(self) >= operand_of(other))
-
-    def __eq__(self, other: object) -> "TensorHandle":  # type: ignore[override]  # gives a tensor
-        return handle_of(operand_of(self) == operand_of(other))
-
-    def __ne__(self, other: object) -> "TensorHandle":  # type: ignore[override]
-        return handle_of(operand_of(self) != operand_of(other))
 
     __hash__ = None  # type: ignore[assignment]  # equality gives a tensor
 
@@ -233,17 +225,12 @@ def rounded(value: Any, dtype: DType) -> Any:
     return value if value.dtype is dtype else value.to(dtype)
 
 
-def _quotient(left: Any, right: Any) -> Any:
-    """Divide; floats keep their dtype, integers give f32."""
-    if _is_float(left) or _is_float(right):
-        return div_rn(left, right)
-    return left / right
-
-
-def _is_float(value: Any) -> bool:
-    if isinstance(value, Value):
-        return bool(value.dtype.is_floating())
-    return isinstance(value, float)
-
-
-count_as_language(globals())
+def parse_dtype(text: Any) -> DType:
+    """Return the dtype of a text such as "f16"; refuse another spelling, and name the right one."""
+    if isinstance(text, str) and text in DTYPES:
+        return DTYPES[text]
+    try:
+        fix = f'did you mean "{dtype_of(text).device_name}"?'
+    except KernelTypeError:
+        fix = "name one of them"
+    raise current_program().error(f"the dtype {text!r}", "one of " + ", ".join(DTYPES), fix)

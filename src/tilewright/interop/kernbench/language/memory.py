@@ -4,13 +4,16 @@ from math import prod
 from operator import index
 from typing import Any
 
-from tilewright.interop.kernbench.dtype import DTYPES
-from tilewright.interop.kernbench.language.dtype import parse_dtype
-from tilewright.interop.kernbench.language.handle import TensorHandle, handle_of, operand_of
-from tilewright.language.current import current_program
-from tilewright.language.library import memory, tile
-from tilewright.language.ref import Ref
-from tilewright.language.source import count_as_language
+from tilewright import language as tl
+from tilewright.interop.kernbench.language.handle import (
+    TensorHandle,
+    handle_of,
+    operand_of,
+    parse_dtype,
+)
+from tilewright.interop.kernbench.value import DTYPES
+from tilewright.language.executor import current_program
+from tilewright.language.pointer import Ref
 
 INTEGERS = frozenset(text for text, dtype in DTYPES.items() if not dtype.is_floating())
 
@@ -23,10 +26,10 @@ def load(ptr: Any, shape: Any = None, dtype: str = "f16") -> TensorHandle:
     """
     if isinstance(ptr, TensorHandle) and isinstance(ptr.held, Ref):
         _check_alone("tl.load of a ref", shape)
-        return handle_of(memory.load(ptr.held), ptr.addr)
+        return handle_of(tl.load(ptr.held), ptr.addr)
     _check_shape("tl.load", shape)
     address = address_of(ptr)
-    block = memory.load(address, shape=shape, dtype=parse_dtype(dtype))
+    block = tl.load(address, shape=shape, dtype=parse_dtype(dtype))
     return handle_of(block, address)
 
 
@@ -34,15 +37,15 @@ def ref(ptr: Any, shape: Any = None, dtype: str = "f16") -> TensorHandle:
     """Name the tensor at a byte address; nothing moves until ``tl.composite`` needs a tile."""
     _check_shape("tl.ref", shape)
     address = address_of(ptr)
-    return handle_of(tile.ref(address, shape, parse_dtype(dtype)), address)
+    return handle_of(tl.ref(address, shape, parse_dtype(dtype)), address)
 
 
 def store(ptr: Any, handle: Any) -> None:
     """Write a tensor to a byte address, row by row, in its own dtype."""
     if isinstance(ptr, TensorHandle) and isinstance(ptr.held, Ref):
-        memory.store(ptr.held, _stored(handle))
+        tl.store(ptr.held, _stored(handle))
         return
-    memory.store(address_of(ptr), _stored(handle))
+    tl.store(address_of(ptr), _stored(handle))
 
 
 def _stored(handle: Any) -> Any:
@@ -77,6 +80,3 @@ def _check_alone(what: str, shape: Any) -> None:
     if shape is not None:
         found = f"{what} with the shape {shape!r}"
         raise current_program().error(found, "the ref's own shape", "leave the shape out")
-
-
-count_as_language(globals())

@@ -1,20 +1,20 @@
-"""Messages to and from neighbours, by direction."""
+"""A program among others: which it is, and its messages to neighbours, by direction."""
 
 from math import prod
 from typing import Any
 
-from tilewright.interop.kernbench.language.dtype import parse_dtype
+from tilewright import language as tl
+from tilewright.executor.program import running_program
 from tilewright.interop.kernbench.language.handle import (
     RecvFuture,
     TensorHandle,
     handle_of,
     operand_of,
+    parse_dtype,
 )
 from tilewright.interop.kernbench.language.memory import address_of, store
-from tilewright.language.current import current_program
-from tilewright.language.library import message
-from tilewright.language.ref import Ref
-from tilewright.language.source import count_as_language
+from tilewright.language.executor import current_program
+from tilewright.language.pointer import Ref
 
 
 def send(dir: str, src: Any) -> None:
@@ -25,7 +25,7 @@ def send(dir: str, src: Any) -> None:
     if not isinstance(src, TensorHandle):
         found = f"{src!r} of type {type(src).__name__} to send"
         raise current_program().error(found, "a TensorHandle", "pass src=handle")
-    message.send(dir, operand_of(src).reshape(prod(src.shape)))
+    tl.send(dir, operand_of(src).reshape(prod(src.shape)))
 
 
 def recv(
@@ -63,14 +63,14 @@ def _copied(handle: TensorHandle, dst: Any) -> TensorHandle:
 def recv_async(dir: str | None = None, shape: Any = None, dtype: str = "f16") -> RecvFuture:
     """Begin to receive the next message from a direction; ``tl.wait`` gives its tensor."""
     extents = _extents("tl.recv", shape)
-    pending = message.recv_async(dir, prod(extents), parse_dtype(dtype))
+    pending = tl.recv_async(dir, prod(extents), parse_dtype(dtype))
     return RecvFuture._made(pending, extents)
 
 
 def recv_no_consume(dir: str, shape: Any = None, dtype: str = "f16") -> TensorHandle:
     """Wait until the next message is there and look at it: it stays, and nothing is charged."""
     extents = _extents("tl.recv_no_consume", shape)
-    block = message.recv_no_consume(dir, prod(extents), parse_dtype(dtype))
+    block = tl.recv_no_consume(dir, prod(extents), parse_dtype(dtype))
     return handle_of(block.reshape(extents))
 
 
@@ -82,4 +82,28 @@ def _extents(what: str, shape: Any) -> tuple[int, ...]:
     return program.extents(shape)
 
 
-count_as_language(globals())
+def program_id(axis: int = 0) -> int:
+    """Return the PE's number in its cube (axis 0), or the cube's in its SIP (axis 1)."""
+    coord = running_program().stream.pe.coord
+    return coord.pe if _is_pe_axis(axis) else coord.cube
+
+
+def num_programs(axis: int = 0) -> int:
+    """Return how many PEs of this cube the launch targets (0), or a SIP's cubes (1).
+
+    The cubes are the machine's, even if the launch targets fewer of them.
+    """
+    program = running_program()
+    if not _is_pe_axis(axis):
+        return program.run.device.machine.grid.num_cubes_per_sip
+    here = program.stream.pe.coord.cube_coord
+    return len({stream.pe.coord for stream in program.run.streams
+                if stream.pe.coord.cube_coord == here})  # fmt: skip
+
+
+def _is_pe_axis(axis: Any) -> bool:
+    if type(axis) is not int or axis not in (0, 1):
+        fix = "name 0 or 1; pass the SIP, which is the rank, as an argument"
+        expected = "0, the PE in its cube, or 1, the cube in its SIP"
+        raise current_program().error(f"the axis {axis!r}", expected, fix)
+    return axis == 0

@@ -3,23 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright.interop.kernbench.language.dtype import parse_dtype
+from tilewright import language as tl
 from tilewright.interop.kernbench.language.handle import (
     CompletionHandle,
     RecvFuture,
     TensorHandle,
     operand_of,
+    parse_dtype,
 )
 from tilewright.interop.kernbench.language.memory import address_of
 from tilewright.language.affine import broadcast_shapes
 from tilewright.language.block_type import BlockType, block_type
 from tilewright.language.composite import attributes_of, check_vector_op, product_type
-from tilewright.language.current import current_program
 from tilewright.language.dtype import float32
-from tilewright.language.library import tile
-from tilewright.language.meaning.table import MEANINGS
-from tilewright.language.ref import Ref
-from tilewright.language.source import count_as_language
+from tilewright.language.executor import current_program
+from tilewright.language.meaning import MEANINGS
+from tilewright.language.pointer import Ref
 
 TILE_SHAPE = (32, 64, 32)  # M, K, N
 OPS = {"div": "div_rn"}  # the quotient that keeps the dtype of its operands
@@ -53,7 +52,7 @@ def composite(
     out = None if out_ptr is None else _out(out_ptr, result)
     acc = float32 if acc_dtype is None else parse_dtype(acc_dtype)
     stages = [_stage(entry) for entry in _entries(epilogue)]
-    pending = tile.composite(name, first, second, out, stages, acc, _mnk(tile_shape))
+    pending = tl.composite(name, first, second, out, stages, acc, _mnk(tile_shape))
     return CompletionHandle._made(pending, result.dtype)
 
 
@@ -109,7 +108,7 @@ def _vector_type(name: str, operands: tuple[Any, ...]) -> BlockType:
 def _out(out_ptr: Any, result: BlockType) -> Ref:
     if isinstance(out_ptr, TensorHandle) and isinstance(out_ptr.held, Ref):
         return out_ptr.held
-    return tile.ref(address_of(out_ptr), result.shape, result.dtype)
+    return tl.ref(address_of(out_ptr), result.shape, result.dtype)
 
 
 def _mnk(tile_shape: Any) -> tuple[Any, ...]:
@@ -162,6 +161,3 @@ def _parameter(operand: Any) -> Any:
     if operand is None or not isinstance(operand, TensorHandle):
         return operand
     return operand.held
-
-
-count_as_language(globals())

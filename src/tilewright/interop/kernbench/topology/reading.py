@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, assert_never
 
 from tilewright.errors import SpecError
 from tilewright.interop.kernbench.topology.document import KeyPath, TopologyDocument
-from tilewright.interop.kernbench.topology.fate import (
+from tilewright.interop.kernbench.topology.keys import (
+    KEYS,
+    SECTIONS,
     Builtin,
     Count,
     Fate,
@@ -19,8 +21,8 @@ from tilewright.interop.kernbench.topology.fate import (
     SetsPair,
     Unit,
     WithoutEffect,
+    key_text,
 )
-from tilewright.interop.kernbench.topology.keys import KEYS, SECTIONS, key_text
 from tilewright.machine.file.schema import near_names
 from tilewright.machine.file.write import quantity_text
 from tilewright.machine.file.yaml_text import Place, spec_error_at

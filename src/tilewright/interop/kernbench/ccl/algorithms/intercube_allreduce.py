@@ -22,16 +22,6 @@ from tilewright.interop.kernbench.ccl.algorithms.exchange import (
     tile_address,
 )
 
-__all__ = (
-    "MESH_2D_NO_WRAP",
-    "RING_1D",
-    "SIP_TOPOLOGY_KINDS",
-    "TOPOLOGY",
-    "TORUS_2D",
-    "kernel",
-    "kernel_args",
-)
-
 TOPOLOGY = "intercube"
 
 RING_1D = 0  # n - 1 rounds of whole tiles

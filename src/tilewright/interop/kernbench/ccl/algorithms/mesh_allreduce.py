@@ -10,8 +10,6 @@ from typing import Any
 from tilewright.errors import CollectiveError
 from tilewright.interop.kernbench.ccl.algorithms.exchange import pe_rank, ring_sum, tile_address
 
-__all__ = ("TOPOLOGY", "kernel", "kernel_args")
-
 TOPOLOGY = "mesh_2d"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from tilewright.interop.kernbench.ccl.algorithms.exchange import pe_rank, ring_sum, tile_address
 
-__all__ = ("TOPOLOGY", "kernel", "kernel_args")
-
 TOPOLOGY = "ring_1d"
 
 

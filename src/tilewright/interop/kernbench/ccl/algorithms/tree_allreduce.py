@@ -7,8 +7,6 @@ from typing import Any
 
 from tilewright.interop.kernbench.ccl.algorithms.exchange import pe_rank, tile_address
 
-__all__ = ("TOPOLOGY", "kernel", "kernel_args")
-
 TOPOLOGY = "tree_binary"
 
 

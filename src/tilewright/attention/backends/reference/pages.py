@@ -1,0 +1,154 @@
+"""Fields of one request, gathered through its page table: floats, or codes with scales."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.attention.backends.reference.namespace import Array, Namespace
+from tilewright.attention.graph import DType, Geometry
+from tilewright.attention.graph.geometry import SCALED_DTYPES
+
+STAGED_DTYPE = DType.BFLOAT16  # of the tokens of a page that is not complete
+SCALE_DTYPE = DType.BFLOAT16
+_LARGEST_CODE = {DType.INT8: 127, DType.INT4: 7}  # of both signs, so that zero stays zero
+
+
+@dataclass(frozen=True, slots=True)
+class PageCodes:
+    """How the complete pages of one field are kept.
+
+    A code is a value over its scale, rounded to the nearest whole number, ties to even. A scale is
+    the largest magnitude over ``axis``, divided by the largest code and rounded to bfloat16. What
+    is read back is code times scale, within half a scale of the staged value.
+    """
+
+    dtype: DType
+    axis: int  # -2: a scale for each channel of a page; -1: for each token
+
+    def read_back(self, namespace: Namespace, pages: Array) -> Array:
+        """Return what staged values [..., tokens, channels] of complete pages are read as."""
+        xp, limit = namespace.xp, _LARGEST_CODE[self.dtype]
+        largest = xp.max(xp.abs(pages), axis=self.axis, keepdims=True)
+        scale = namespace.rounded(largest / limit, SCALE_DTYPE)
+        divisor = xp.where(scale > 0, scale, xp.ones_like(scale))
+        return xp.clip(xp.round(pages / divisor), -limit, limit) * scale
+
+    def page_bytes(self, tokens: int, channels: int) -> int:
+        """Return the bytes of a page's codes and scales."""
+        scales = channels if self.axis == -2 else tokens
+        return -(-tokens * channels * self.dtype.bits // 8) + scales * SCALE_DTYPE.bits // 8
+
+
+def page_codes_of(geometry: Geometry) -> dict[str, PageCodes]:
+    """Return the codes of keys and values; none where their type is a float.
+
+    Keys, and latents, have a scale for each channel; values one for each token.
+    """
+    if geometry.kv_dtype not in SCALED_DTYPES:
+        return {}
+    axes = {name: -1 if name == "v" else -2 for name in geometry.reserved_fields}
+    return {name: PageCodes(geometry.kv_dtype, axis) for name, axis in axes.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PagedField:
+    """Complete pages come from the pool, an unfinished last one from ``tail``.
+
+    Nothing is gathered until ``rows`` or ``whole`` asks for it, so that a product can go through a
+    long row tile by tile while its pages are in the cache.
+    """
+
+    namespace: Namespace
+    pool: Array  # [heads, blocks of the pool, r, c], as stored
+    dtype: DType
+    blocks: Array  # int64 [complete pages], physical ids
+    tail: Array | None = None  # [heads, 1, r, c], computed
+    codes: PageCodes | None = None  # of complete pages
+
+    @property
+    def num_pages(self) -> int:
+        return int(self.blocks.shape[0]) + (self.tail is not None)
+
+    @property
+    def inner(self) -> tuple[int, int]:
+        rows, columns = self.pool.shape[2:]
+        return int(rows), int(columns)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Pages ``start .. stop`` in logical order, computed type: [heads, stop - start, r, c]."""
+        xp = self.namespace.xp
+        complete = int(self.blocks.shape[0])
+        taken = xp.take(self.pool, self.blocks[start : min(stop, complete)], axis=1)
+        values = self.namespace.computed(taken, self.dtype)
+        if self.codes is not None:
+            values = self.codes.read_back(self.namespace, values)
+        if self.tail is None or stop <= complete:
+            return values
+        return xp.concat([values, self.tail], axis=1)
+
+    def whole(self) -> Array:
+        return self.rows(0, self.num_pages)
+
+
+@dataclass(frozen=True, slots=True)
+class KvReader:
+    """The first ``num_tokens`` tokens of a sequence.
+
+    Under MLA there is no pool of values: a value is the first ``value_dim`` channels of a latent.
+    """
+
+    namespace: Namespace
+    keys: Array  # [heads, blocks of the pool, page size, key_dim]
+    values: Array | None
+    value_dim: int
+    dtype: DType
+    blocks: Array  # int64 [pages], physical ids
+    num_tokens: int
+    key_codes: PageCodes | None = None  # of pages that are complete with ``num_tokens``
+    value_codes: PageCodes | None = None
+
+    @property
+    def num_heads(self) -> int:
+        return int(self.keys.shape[0])
+
+    @property
+    def page_size(self) -> int:
+        return int(self.keys.shape[2])
+
+    @property
+    def num_pages(self) -> int:
+        return -(-self.num_tokens // self.page_size)
+
+    def tile(self, pages: Array) -> tuple[Array, Array]:
+        """Keys and values of logical pages [heads, n], computed: [heads, n * page size, width]."""
+        keys = self._gather(self.keys, pages, self.key_codes)
+        if self.values is None:
+            return keys, keys[..., : self.value_dim]
+        return keys, self._gather(self.values, pages, self.value_codes)
+
+    def token_valid(self, pages: Array, page_valid: Array) -> Array:
+        """Which tokens of a tile are there: bool [heads, n * page size]."""
+        xp = self.namespace.xp
+        offsets = xp.arange(self.page_size, dtype=pages.dtype)
+        position = pages[..., None] * self.page_size + offsets
+        valid = (position < self.num_tokens) & page_valid[..., None]
+        return xp.reshape(valid, (valid.shape[0], -1))
+
+    def _gather(self, pool: Array, pages: Array, codes: PageCodes | None) -> Array:
+        """One take over heads and pages together."""
+        xp = self.namespace.xp
+        heads, num_blocks, size, width = pool.shape
+        offsets = xp.arange(heads, dtype=xp.int64)[:, None] * num_blocks
+        flat = xp.reshape(xp.take(self.blocks, xp.reshape(pages, (-1,))), pages.shape) + offsets
+        rows = xp.take(
+            xp.reshape(pool, (heads * num_blocks, size, width)), xp.reshape(flat, (-1,)), axis=0
+        )
+        tokens = self.namespace.computed(rows, self.dtype)
+        if codes is not None:
+            is_complete = xp.reshape(pages < self.num_tokens // size, (-1, 1, 1))
+            tokens = xp.where(is_complete, codes.read_back(self.namespace, tokens), tokens)
+        return xp.reshape(tokens, (heads, pages.shape[1] * size, width))
+
+
+def whole(value: Any) -> Array:
+    """Return an array as it is, and all pages of a field."""
+    return value.whole() if isinstance(value, PagedField) else value

@@ -1,0 +1,1 @@
+"""The engine in Python: the living definition of ``docs/engine.md``."""

@@ -1,1 +1,0 @@
-"""Where accesses lie: addresses, segments, the memories that hold them, their order."""

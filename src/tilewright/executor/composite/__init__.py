@@ -1,1 +1,0 @@
-"""Composites: commands that walk over tiles."""

@@ -1,1 +1,0 @@
-"""KernBench's tensor-parallel layers (``kernbench.tp``)."""
