@@ -1,7 +1,8 @@
 """What is wrong with a machine file, told with file, line and path; and keys without effect."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -199,32 +200,15 @@ def _found(value: Value | None) -> str:
             return f"a list of {len(values)}"
 
 
-class _Rule(NamedTuple):
-    """Below these paths nothing has an effect if the test holds."""
-
-    paths: tuple[str, ...]
-    is_off: Callable[[MachineSpec], bool]
-    reason: str
-
-
-_RULES = (
-    _Rule(
-        ("cube.noc.bytes_per_us",),
-        lambda spec: isinstance(spec.cube.noc, CrossbarSpec) and spec.cube.ucie is None,
-        "cube.noc is a crossbar and cube.ucie is null",
-    ),
-    _Rule(("fabric",), lambda spec: spec.sip.count == 1, "there is one SIP"),
-    _Rule(
-        ("fabric.switch_ps",),
-        lambda spec: spec.fabric.kind != "switch",
-        "fabric.kind is not switch",
-    ),
-    _Rule(
+_SWITCHES = (  # paths without effect below; the key that decides; if it is this, or is not
+    (("fabric.switch_ps",), "fabric.kind", False, "switch"),
+    (
         ("cube.hbm.simple_latency_ps", "cube.hbm.simple_efficiency_percent"),
-        lambda spec: spec.cube.hbm.model != "simple",
-        "cube.hbm.model is not simple",
+        "cube.hbm.model",
+        False,
+        "simple",
     ),
-    _Rule(
+    (
         (
             "cube.hbm.refresh",
             "cube.hbm.read_queue_bursts",
@@ -232,38 +216,42 @@ _RULES = (
             "cube.hbm.drain_high_bursts",
             "cube.hbm.drain_low_bursts",
         ),
-        lambda spec: spec.cube.hbm.model == "simple",
-        "cube.hbm.model is simple",
+        "cube.hbm.model",
+        True,
+        "simple",
     ),
-    _Rule(
-        ("cube.hbm.refresh.all_bank_ps",),
-        lambda spec: spec.cube.hbm.refresh.kind != "all_bank",
-        "cube.hbm.refresh.kind is not all_bank",
-    ),
-    _Rule(
-        ("cube.hbm.refresh.per_bank_ps",),
-        lambda spec: spec.cube.hbm.refresh.kind != "per_bank",
-        "cube.hbm.refresh.kind is not per_bank",
-    ),
-    _Rule(
+    (("cube.hbm.refresh.all_bank_ps",), "cube.hbm.refresh.kind", False, "all_bank"),
+    (("cube.hbm.refresh.per_bank_ps",), "cube.hbm.refresh.kind", False, "per_bank"),
+    (
         ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
-        lambda spec: spec.cube.hbm.refresh.kind == "none",
-        "cube.hbm.refresh.kind is none",
+        "cube.hbm.refresh.kind",
+        True,
+        "none",
     ),
 )
 
 
 def unused_keys(document: MachineDocument, spec: MachineSpec) -> tuple[str, ...]:
-    """A warning for each such key, with its place, in the order of the schema's rules."""
+    """Return a warning for each key that somebody wrote and that changes nothing."""
     warnings: dict[str, str] = {}
-    for rule in _RULES:
-        if rule.is_off(spec):
-            for path in rule.paths:
-                for key in _written_below(document, path):
-                    place = document.nearest_place(key.split("."))
-                    text = f"{where_text(place, key)}: has no effect, since {rule.reason}"
-                    warnings.setdefault(key, text)
+    for paths, reason in _switched_off(spec):
+        for path in paths:
+            for key in _written_below(document, path):
+                place = document.nearest_place(key.split("."))
+                text = f"{where_text(place, key)}: has no effect, since {reason}"
+                warnings.setdefault(key, text)
     return tuple(warnings.values())
+
+
+def _switched_off(spec: MachineSpec) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield paths below which nothing has an effect on this machine, and why."""
+    if isinstance(spec.cube.noc, CrossbarSpec) and spec.cube.ucie is None:
+        yield ("cube.noc.bytes_per_us",), "cube.noc is a crossbar and cube.ucie is null"
+    if spec.sip.count == 1:
+        yield ("fabric",), "there is one SIP"
+    for paths, key, is_off_if_equal, value in _SWITCHES:
+        if (attrgetter(key)(spec) == value) == is_off_if_equal:
+            yield paths, f"{key} is {'' if is_off_if_equal else 'not '}{value}"
 
 
 def _written_below(document: MachineDocument, path: str) -> Iterator[str]:
