@@ -150,21 +150,6 @@ def build_device_at(
     return device
 
 
-def build_running_device(
-    device: Device,
-    memory: DeviceMemory,
-    mmu_of: MmuOf,
-    effects: EffectLog,
-    tensors: Callable[[], TensorBook],
-    first_program: int,
-) -> RunningDevice:
-    """Build what runs programs on a device; their numbers begin with ``first_program``."""
-    path = CommandPath(device)
-    hub = Hub(device.engine, effects.apply, first_number=first_program)
-    launcher = build_launcher(device, path, memory, mmu_of, tensors)
-    return RunningDevice(device, path, effects, hub, launcher)
-
-
 def build_launcher(
     device: Device,
     path: CommandPath,

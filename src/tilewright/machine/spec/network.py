@@ -109,6 +109,14 @@ class UcieSpec(BlockSpec):
     length_um: Micrometres = Field(1_000, description="wire between two dies")
 
 
+class IoChipletSpec(BlockSpec):
+    """Joins a SIP's first row of cubes, its host link and its links to other SIPs."""
+
+    noc_ps: Latency = Field(1_000, description="latency of the chiplet's crossbar")
+    buffer_bytes: Size = Field(8_192, description="input buffer per virtual channel")
+    attach_bytes_per_us: BytesPerUs = Field(128_000, description="IO processor to crossbar")
+
+
 class PcieSpec(BlockSpec):
     """The host link. Rate = GT/s x lanes x code / 8, of which payload / (payload + overhead)."""
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilewright.engine import TaskGraph
 from tilewright.errors import KernelError
 from tilewright.executor.launcher import Terms
 from tilewright.executor.neighbour import Neighbours
@@ -154,7 +155,7 @@ def _report(
 def _nothing(driver: Driver, name: str, kernel: str, grid: tuple[int, ...]) -> Pending:
     """A launch without programs: nothing is sent, and it is over at once."""
     now_ps = driver.now_ps
-    request = driver.completed_request(f"launch of {name!r}")
+    request = driver.submit(f"launch of {name!r}", TaskGraph())
     pending = Pending(driver, request)
     times = (now_ps, now_ps, now_ps, now_ps, now_ps)
     report = LaunchReport(name, kernel, grid, 0, (), *times, None, None, Counters())
