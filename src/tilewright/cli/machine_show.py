@@ -62,7 +62,7 @@ class ShownMachine:
             num_nodes=len(machine.nodes),
             num_links=len(machine.links),
             attachments={
-                seat.node: seat.router for seat in seats if seat.router.startswith(_FIRST_CUBE)
+                node: router for node, router in seats.items() if router.startswith(_FIRST_CUBE)
             },
             warnings=self.warnings,
             build_seconds=self.build_seconds,

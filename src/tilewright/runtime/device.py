@@ -26,12 +26,7 @@ from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.store import ByteStore
 
-_UNITS = {
-    MemoryKind.HBM: SubUnit.HBM,
-    MemoryKind.SRAM: SubUnit.SRAM,
-    MemoryKind.TCM: SubUnit.TCM,
-}
-_KINDS = {unit: kind for kind, unit in _UNITS.items()}
+_KINDS = {SubUnit(kind.value): kind for kind in MemoryKind}  # the others are no memories
 
 
 @dataclass(eq=False)
@@ -52,7 +47,7 @@ class DeviceMemory:
         return self._numbers[place]
 
     def capacity_bytes(self, place: MemoryPlace) -> int:
-        return self.machine.addresses.size_of(_UNITS[place.kind])
+        return self.machine.addresses.size_of(SubUnit(place.kind.value))
 
     def storage(self, place: MemoryPlace) -> Storage:
         return self.memories[self.number(place)].storage
@@ -75,7 +70,7 @@ class DeviceMemory:
     def physical(self, place: MemoryPlace, offset: int) -> int:
         """The address of a byte of a memory."""
         where = place.pe.cube_coord if place.kind is MemoryKind.SRAM else place.pe
-        location = Location(_UNITS[place.kind], where, offset)
+        location = Location(SubUnit(place.kind.value), where, offset)
         return self.machine.addresses.encode(location).value
 
     def build_effect_log(self, kind: EngineKind) -> EffectLog:

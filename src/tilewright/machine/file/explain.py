@@ -13,7 +13,7 @@ from tilewright.machine.file.schema import (
     SpecTypes,
     child_types,
     kind_of_type,
-    near_names,
+    meant,
     paths_of_key,
 )
 from tilewright.machine.file.yaml_text import Items, Place, Scalar, Section, Value
@@ -166,23 +166,20 @@ def _unknown_key(path: Path, owners: SpecTypes) -> Fact:
 
 
 def _meant(path: Path, names: Sequence[str]) -> str:
-    near = near_names(path[-1], names)
-    if near:
-        return f"did you mean {near[0]!r}?"
+    fix = "remove the key"
     elsewhere = paths_of_key(path[-1])
-    if ".".join(path) in elsewhere:
-        return f"another kind of {'.'.join(path[:-1])} has it: change its kind or remove the key"
     inside = [one for one in elsewhere if one.startswith(".".join((*path[:-1], "")))]
-    if inside or len(elsewhere) == 1:
-        return f"did you mean {(inside or elsewhere)[0]!r}?"
-    return "remove the key"
+    if ".".join(path) in elsewhere:
+        fix = f"another kind of {'.'.join(path[:-1])} has it: change its kind or remove the key"
+    elif inside or len(elsewhere) == 1:
+        fix = f"did you mean {(inside or elsewhere)[0]!r}?"
+    return meant(path[-1], names, fix)
 
 
 def _near_choice(value: Value | None, choices: str) -> str:
     names = [word for word in choices.split("'") if word.isidentifier() and word != "or"]
     word = value.value if isinstance(value, Scalar) else None
-    near = near_names(word, names) if isinstance(word, str) else []
-    return f"did you mean {near[0]!r}?" if near else "choose one of them"
+    return meant(word if isinstance(word, str) else "", names, "choose one of them")
 
 
 def _found(value: Value | None) -> str:
