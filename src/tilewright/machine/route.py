@@ -31,6 +31,11 @@ from tilewright.machine.node import Link, reverse_link
 from tilewright.machine.topology.machine import Topology
 from tilewright.units import flit_ps
 
+Hop = tuple[int, int]
+"""A link, and the virtual channel of the buffer behind it."""
+
+Route = tuple[Hop, ...]
+
 
 class Traffic(Enum):
     """Classes that never wait for each other's buffers."""
@@ -71,11 +76,6 @@ def plan_levels(num_sublevels: int) -> LevelScheme:
     last = len(order) * num_sublevels
     return LevelScheme(MappingProxyType(bases), last=last, num_levels=last + num_sublevels)
 
-
-Hop = tuple[int, int]
-"""A link, and the virtual channel of the buffer behind it."""
-
-Route = tuple[Hop, ...]
 
 _LevelHops = list[tuple[int, int]]  # links with levels, before traffic picks the channel
 

@@ -31,6 +31,8 @@ from tilewright.runtime.tensor.storage import DeviceStorage
 from tilewright.runtime.tensor.tensor import Tensor, device_tensor
 from tilewright.runtime.transfer import Bytes, read_parts, send_mapping, write_parts
 
+MAX_NAMES = 4
+
 
 class Notes(list[str]):
     """Texts in the order in which they came, each once, however often a program repeats itself."""
@@ -44,9 +46,6 @@ class Notes(list[str]):
         """Add those of the texts that are not there."""
         for text in texts:
             self.append(text)
-
-
-MAX_NAMES = 4
 
 
 class OneRowNote:

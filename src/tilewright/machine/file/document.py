@@ -28,6 +28,11 @@ EXTENDS = "extends"
 MAX_CHAIN = 16
 FILE_ENDINGS = (".yaml", ".yml", ".json")
 
+OPTION = "--set"
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+){0,30})=(.*)")
+_CONTROL = re.compile(r"[\t\n\r]")  # which a file may have, between its values
+_YAML_STARTS = ("[", "{", '"', "'")  # all else is one unquoted word, whatever stands in it
+
 
 @dataclass(frozen=True, slots=True)
 class MachineDocument:
@@ -197,13 +202,6 @@ def _path_origin(path: Path) -> _Origin:
     except ValueError:  # a path that no file can have; reading it will say so
         identity = str(path)
     return _Origin(identity, str(path), path.parent, path)
-
-
-OPTION = "--set"
-
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+){0,30})=(.*)")
-_CONTROL = re.compile(r"[\t\n\r]")  # which a file may have, between its values
-_YAML_STARTS = ("[", "{", '"', "'")  # all else is one unquoted word, whatever stands in it
 
 
 def override_document(document: MachineDocument, overrides: Sequence[str]) -> MachineDocument:

@@ -42,6 +42,36 @@ _EXPECTED: Mapping[str, tuple[str, str]] = {
     "too_long": ("a shorter list", "remove what is too much"),
 }
 
+_SWITCHES = (  # paths without effect below; the key that decides; if it is this, or is not
+    (("fabric.switch_ps",), "fabric.kind", False, "switch"),
+    (
+        ("cube.hbm.simple_latency_ps", "cube.hbm.simple_efficiency_percent"),
+        "cube.hbm.model",
+        False,
+        "simple",
+    ),
+    (
+        (
+            "cube.hbm.refresh",
+            "cube.hbm.read_queue_bursts",
+            "cube.hbm.write_queue_bursts",
+            "cube.hbm.drain_high_bursts",
+            "cube.hbm.drain_low_bursts",
+        ),
+        "cube.hbm.model",
+        True,
+        "simple",
+    ),
+    (("cube.hbm.refresh.all_bank_ps",), "cube.hbm.refresh.kind", False, "all_bank"),
+    (("cube.hbm.refresh.per_bank_ps",), "cube.hbm.refresh.kind", False, "per_bank"),
+    (
+        ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
+        "cube.hbm.refresh.kind",
+        True,
+        "none",
+    ),
+)
+
 
 class MachineFileError(SpecError):
     """The first mistake of a machine file; ``problems`` has all of them, in the file's order."""
@@ -195,37 +225,6 @@ def _found(value: Value | None) -> str:
             return "a section"
         case Items(values=values):
             return f"a list of {len(values)}"
-
-
-_SWITCHES = (  # paths without effect below; the key that decides; if it is this, or is not
-    (("fabric.switch_ps",), "fabric.kind", False, "switch"),
-    (
-        ("cube.hbm.simple_latency_ps", "cube.hbm.simple_efficiency_percent"),
-        "cube.hbm.model",
-        False,
-        "simple",
-    ),
-    (
-        (
-            "cube.hbm.refresh",
-            "cube.hbm.read_queue_bursts",
-            "cube.hbm.write_queue_bursts",
-            "cube.hbm.drain_high_bursts",
-            "cube.hbm.drain_low_bursts",
-        ),
-        "cube.hbm.model",
-        True,
-        "simple",
-    ),
-    (("cube.hbm.refresh.all_bank_ps",), "cube.hbm.refresh.kind", False, "all_bank"),
-    (("cube.hbm.refresh.per_bank_ps",), "cube.hbm.refresh.kind", False, "per_bank"),
-    (
-        ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
-        "cube.hbm.refresh.kind",
-        True,
-        "none",
-    ),
-)
 
 
 def unused_keys(document: MachineDocument, spec: MachineSpec) -> tuple[str, ...]:
