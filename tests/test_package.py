@@ -9,7 +9,7 @@ import pytest
 import tilewright
 from tilewright import attention, host, machine
 from tilewright.errors import SpecError
-from tilewright.studies.run.call import run
+from tilewright.studies.run.command import run
 
 LOADED = """
 import sys

@@ -13,8 +13,8 @@ from tests.interrupts import with_interrupt_handler
 ROOT = Path(__file__).parents[1]
 TERMINALS = {"COLUMNS": "30", "FORCE_COLOR": "1", "GITHUB_ACTIONS": "true", "TERMINAL_WIDTH": "30"}
 NOTICE = (  # a signal, a temporary folder, a terminal's width or colours, a home
-    "tests/cli/test_run_process.py::test_ctrl_c_in_the_middle_of_a_run_leaves_a_record_and_ends_with_130",
-    "tests/cli/test_generate.py::test_the_text_is_streamed_and_then_the_figures_follow",
+    "tests/cli/command/test_run_process.py::test_ctrl_c_in_the_middle_of_a_run_leaves_a_record_and_ends_with_130",
+    "tests/cli/command/test_generate.py::test_the_text_is_streamed_and_then_the_figures_follow",
     "tests/cli/test_shell.py::test_every_command_shows_its_json_option_in_its_help",
     "tests/records/test_special_file.py::test_a_socket_is_refused_and_stays",
     "tests/test_processes.py",

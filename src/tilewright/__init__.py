@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilewright import attention
     from tilewright.host import DPPolicy, Interleave, LocalShard, LocalSize, RuntimeContext, Split
     from tilewright.machine import load_machine
-    from tilewright.studies.run.call import run
+    from tilewright.studies.run.command import run
 
     __version__: str
 
@@ -38,7 +38,7 @@ _PLACES = MappingProxyType(
         "Split": "tilewright.host:Split",
         "attention": "tilewright.attention",
         "load_machine": "tilewright.machine:load_machine",
-        "run": "tilewright.studies.run.call:run",
+        "run": "tilewright.studies.run.command:run",
     }
 )
 

@@ -2,14 +2,15 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
 from tilewright.cli.app import build_command, run
-from tilewright.cli.commands import COMMANDS, Command, Group
+from tilewright.cli.group import COMMANDS, list_commands
 from tilewright.cli.usage import named_command
 
 HEAVY = (
@@ -29,13 +30,13 @@ print(status, *(name for name in {HEAVY} if name in sys.modules), file=sys.stder
 LISTS = [[], ["machine"], ["attention"], ["bench"]]
 
 
-def lines(table: Mapping[str, Command | Group] = COMMANDS, *before: str) -> Iterator[list[str]]:
+def lines(folder: Path = COMMANDS, *before: str) -> Iterator[list[str]]:
     """The words of every command that does something."""
-    for name, entry in table.items():
-        if isinstance(entry, Group):
-            yield from lines(entry.commands, *before, name)
-        else:
+    for name, entry in list_commands(folder).items():
+        if entry.function:
             yield [*before, name]
+        else:
+            yield from lines(folder / name, *before, name)
 
 
 def loaded_by(*arguments: str) -> list[str]:
@@ -72,7 +73,7 @@ def test_a_look_at_a_machine_loads_neither_attention_nor_the_host() -> None:
 
 
 @pytest.mark.parametrize("line", LINES, ids=" ".join)
-def test_the_table_says_of_a_command_what_the_command_says_itself(line: list[str]) -> None:
+def test_a_list_says_of_a_command_what_the_command_says_itself(line: list[str]) -> None:
     root = build_command()
     listed: Any = root
     for word in line:

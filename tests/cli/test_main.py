@@ -81,6 +81,27 @@ def test_ctrl_c_in_a_finalizer_ends_a_run_with_130(tmp_path: Path) -> None:
     assert "Exception ignored" not in run.stderr
 
 
+def test_other_ignored_exceptions_go_to_the_hook_that_was_there_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError("in a finalizer")
+
+    def run(arguments: list[str]) -> int:
+        del arguments
+        Broken()
+        return 0
+
+    heard: list[object] = []
+    monkeypatch.setattr("tilewright.cli.app.run", run)
+    monkeypatch.setattr(sys, "unraisablehook", lambda ignored: heard.append(ignored.exc_type))
+    hook = sys.unraisablehook
+    assert main([]) == 0
+    assert heard == [ValueError]
+    assert sys.unraisablehook is hook
+
+
 def test_a_command_that_does_not_exist_ends_with_status_2(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

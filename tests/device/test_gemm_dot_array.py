@@ -7,7 +7,7 @@ from tilewright.device.gemm import GEMM_PACE, DotArray
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import DotArraySpec
 from tilewright.units import DTYPE_BITS
-from tilewright.validation.gemm.formula import run_dot_array
+from tilewright.validation.gemm.model import run_dot_array
 
 sizes = st.integers(1, 12)
 products = st.tuples(sizes, sizes, sizes)

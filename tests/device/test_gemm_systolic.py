@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tilewright.device.gemm import GEMM_PACE, SystolicArray
 from tilewright.errors import RegistryError, UnitError
 from tilewright.machine.spec import SystolicSpec
-from tilewright.validation.gemm.systolic import run_systolic
+from tilewright.validation.gemm.model import run_systolic
 
 SEED = 20_260_801
 NUM_SHAPES = 200

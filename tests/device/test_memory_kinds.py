@@ -13,7 +13,7 @@ from tilewright.engine import EngineKind, TaskGraph
 from tilewright.errors import KernelError, OutOfMemoryError, PlacementError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace
 
 KINDS = list(MemoryKind)
 PAGE = 65_536

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tilewright.errors import RecordError
 from tilewright.evaluation import join_trials
 from tilewright.evaluation.quality import pareto_front
-from tilewright.records.attention_compare import QualityRow, TrialRecord
+from tilewright.records.attention.compare import QualityRow, TrialRecord
 
 
 def trial(**changes: object) -> TrialRecord:

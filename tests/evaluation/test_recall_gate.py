@@ -11,7 +11,7 @@ from tilewright.evaluation import join_trials, run_trial
 from tilewright.evaluation.source.base import Case, SourceSpec
 from tilewright.evaluation.source.recall import RecallSource
 from tilewright.evaluation.words import decode_words
-from tilewright.records.attention_compare import QualityRow
+from tilewright.records.attention.compare import QualityRow
 from tilewright.serving.model_flow import plan_pages, trace_for_model
 
 SPEC = SourceSpec(context=200, steps=12, cases=4, page_size=8)

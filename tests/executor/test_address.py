@@ -16,9 +16,8 @@ from tilewright.executor.layout import layout_of
 from tilewright.executor.order import Span
 from tilewright.language.affine import Affine, Box
 from tilewright.machine.spec import MmuSpec
-from tilewright.memory.address import PhysicalByte, VirtualByte
+from tilewright.memory.address import PhysicalByte, RangeMapping, VirtualByte, VirtualRange
 from tilewright.memory.page_table import PageTable
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 PAGE = 64
 NUM_PAGES = 8

@@ -11,7 +11,7 @@ import pytest
 from tests.kinds import every_engine
 from tilewright import language as tl
 from tilewright.engine import EngineKind
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import LimitError
 from tilewright.host import DPPolicy, Interleave, PeCoord, RuntimeContext
 
@@ -106,7 +106,7 @@ ENDLESS = dedent(
     """
     import resource
     import tilewright.language as tl
-    from tilewright.engine.limit import Limits
+    from tilewright.engine.spec import Limits
     from tilewright.errors import LimitError
     from tilewright.host import DPPolicy, RuntimeContext
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.executor.order import PAGE_SHIFT, AccessOrder, Span, SpanOrder
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.access import NOWHERE, Places
 
 WINDOW = 8
 

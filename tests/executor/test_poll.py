@@ -12,7 +12,7 @@ from tests.kinds import every_engine
 from tests.language.bed import Array, Bed
 from tilewright import language as tl
 from tilewright.engine import AUTO, Auto, EngineKind
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import DeadlockError, LimitError
 from tilewright.executor import poll
 from tilewright.executor.neighbour import Neighbours

@@ -8,7 +8,7 @@ from greenlet import greenlet
 from tilewright.errors import KernelError, RequestError, SpecError, TensorError
 from tilewright.host import DPPolicy, Interleave, PeCoord, RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace
 
 PAGE = 65_536
 ROWS = DPPolicy(pe="row_wise")

@@ -12,7 +12,7 @@ from tilewright.errors import TilewrightError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import DPPolicy, LocalShard, PeCoord, RuntimeContext
 from tilewright.machine import build_machine, parse_machine
-from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace
 
 FOUR = [(0, 0, pe) for pe in range(4)]
 ALL_PES = DPPolicy(cube="row_wise", pe="row_wise")

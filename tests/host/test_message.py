@@ -8,9 +8,8 @@ from tilewright.device.dma import Access
 from tilewright.errors import RequestError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.memory.address import PhysicalByte, VirtualByte
+from tilewright.memory.address import PhysicalByte, RangeMapping, VirtualByte, VirtualRange
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.message import (
     KernelLaunchMsg,

@@ -39,7 +39,7 @@ from tilewright.machine.spec import (
     SramSpec,
     UcieSpec,
 )
-from tilewright.memory.place import MemoryKind
+from tilewright.memory.address import MemoryKind
 
 PACKET_BYTES, FLIT_BYTES = 512, 64
 

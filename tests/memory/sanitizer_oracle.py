@@ -12,11 +12,9 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryKind, MemoryPlace
-from tilewright.memory.sanitizer.access import Access, AccessKind
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.address import MemoryKind, MemoryPlace
+from tilewright.memory.sanitizer.access import NOWHERE, Access, AccessKind, Places, Strand
 from tilewright.memory.sanitizer.finding import FindingKind
-from tilewright.memory.sanitizer.happens_before import Strand
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.shadow import Segments
 

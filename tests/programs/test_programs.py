@@ -10,7 +10,7 @@ from tests.programs.mutant import mutant
 from tests.programs.small import EXCHANGES, MACHINE, SIPS, SMALL, run_small
 from tilewright import programs
 from tilewright.engine import EngineKind
-from tilewright.errors import AddressError, CollectiveError, OutOfMemoryError
+from tilewright.errors import AddressError, BenchError, CollectiveError, OutOfMemoryError
 from tilewright.host import RuntimeContext
 from tilewright.programs import PROGRAMS
 from tilewright.programs.parameter import parse_parameters
@@ -23,41 +23,49 @@ KEEPS_VALUES = {"pointer_chase", "va_offset_verify"}
 
 MISTAKES = {
     "qkv_gemm": (
-        "product.product_kernel",
+        "builtin.gemm.product_kernel",
         "a, b, out_ptr,",
         "a, b, tl.ref(out_ptr, (m, n), None, (0, 1)),",
     ),
     "gemm_single_pe": (
-        "kernels.product._staged",
+        "builtin.gemm._staged",
         "tl.ref(pointer, shape)",
         "tl.ref(pointer, shape, None, (0, 1))",
     ),
     "gpt3_qkv": (
-        "kernels.product._staged",
+        "builtin.gemm._staged",
         "tl.load(pointer, shape=shape)",
         "tl.load(tl.ref(pointer, shape, None, (0, 1)))",
     ),
-    "matmul": ("product.product_kernel", "tile_shape=tile", "epilogue=['relu'], tile_shape=tile"),
-    "softmax": ("softmax.softmax_kernel", "tl.sum(weights, 1)", "tl.max(weights, 1)"),
-    "layer_norm": ("layer_norm.layer_norm_kernel", "x - (tl.sum", "x + (tl.sum"),
-    "flash_attention": ("kernels.attention._prefill_tile", "rows >= first", "rows > first"),
-    "decode_attention": ("decode_attention.decode_kernel", "range(starts", "range(1 + starts"),
-    "quest_decode": ("kernels.quest._choose_pages", "descending=True", "descending=False"),
-    "ring_attention": ("kernels.ring_attention._masked", "rows >= keys", "rows > keys"),
-    "decode_merge": ("kernels.softmax_state.merge_softmax", "+ other.total", "+ one.total"),
-    "stream": ("stream.triad_kernel", "a + factor * b", "b + factor * a"),
-    "pointer_chase": ("pointer_chase.chase_kernel", "range(hops)", "range(hops - 1)"),
-    "va_offset_verify": ("va_offset_verify.offset_kernel", "(program + shift)", "(shift)"),
-    "allreduce": ("allreduce._call", "(inputs[0])", "(inputs[0], op='max')"),
-    "allgather": ("allgather._call", "(outputs,", "(outputs[::-1],"),
-    "reduce_scatter": ("reduce_scatter._call", ", inputs)", ", inputs, op='max')"),
-    "alltoall": ("alltoall._call", "return outputs", "return inputs"),
-    "broadcast": ("broadcast._call", "src=0", "src=1"),
-    "allreduce_ring": ("kernels.tile_sum.ring_sum_kernel", "columns - 1", "columns"),
-    "allreduce_cubes": ("kernels.tile_sum.ring_sum_kernel", 'send("E", tile)', 'send("E", total)'),
-    "allreduce_mesh": ("kernels.tile_sum.mesh_sum_kernel", "_line_sum(row,", "_line_sum(tile,"),
+    "matmul": (
+        "builtin.gemm.product_kernel",
+        "tile_shape=tile",
+        "epilogue=['relu'], tile_shape=tile",
+    ),
+    "softmax": ("builtin.row.softmax_kernel", "tl.sum(weights, 1)", "tl.max(weights, 1)"),
+    "layer_norm": ("builtin.row.layer_norm_kernel", "x - (tl.sum", "x + (tl.sum"),
+    "flash_attention": ("builtin.flash_attention._prefill_tile", "rows >= first", "rows > first"),
+    "decode_attention": (
+        "builtin.decode_attention.decode_kernel",
+        "range(starts",
+        "range(1 + starts",
+    ),
+    "quest_decode": ("builtin.quest_decode._choose_pages", "descending=True", "descending=False"),
+    "ring_attention": ("ring_kernel._masked", "rows >= keys", "rows > keys"),
+    "decode_merge": ("softmax_state.merge_softmax", "+ other.total", "+ one.total"),
+    "stream": ("builtin.stream.triad_kernel", "a + factor * b", "b + factor * a"),
+    "pointer_chase": ("builtin.pointer_chase.chase_kernel", "range(hops)", "range(hops - 1)"),
+    "va_offset_verify": ("builtin.va_offset_verify.offset_kernel", "(program + shift)", "(shift)"),
+    "allreduce": ("builtin.collective._all_reduce", "(inputs[0])", "(inputs[0], op='max')"),
+    "allgather": ("builtin.collective._all_gather", "(outputs,", "(outputs[::-1],"),
+    "reduce_scatter": ("builtin.collective._reduce_scatter", ", inputs)", ", inputs, op='max')"),
+    "alltoall": ("builtin.collective._all_to_all", "(outputs,", "(outputs[::-1],"),
+    "broadcast": ("builtin.collective._broadcast", "src=0", "src=1"),
+    "allreduce_ring": ("builtin.tile_sum.ring_sum_kernel", "columns - 1", "columns"),
+    "allreduce_cubes": ("builtin.tile_sum.ring_sum_kernel", 'send("E", tile)', 'send("E", total)'),
+    "allreduce_mesh": ("builtin.tile_sum.mesh_sum_kernel", "_line_sum(row,", "_line_sum(tile,"),
     "allreduce_tree": (
-        "kernels.tile_sum.tree_sum_kernel",
+        "builtin.tile_sum.tree_sum_kernel",
         "send(direction, total)",
         "send(direction, total - 1)",
     ),
@@ -65,11 +73,13 @@ MISTAKES = {
 """Of each program: a function, a part of its text, and what somebody could write instead."""
 
 OUTSIDE = {
-    "qkv_gemm": ("product.product_kernel", "a, b, out_ptr", "a, b, out_ptr + 1"),
-    "gemm_single_pe": ("kernels.product._staged", "tl.ref(pointer,", "tl.ref(pointer + 1,"),
-    "gpt3_qkv": ("kernels.product._staged", "tl.load(pointer,", "tl.load(pointer + 1,"),
+    "qkv_gemm": ("builtin.gemm.product_kernel", "a, b, out_ptr", "a, b, out_ptr + 1"),
+    "gemm_single_pe": ("builtin.gemm._staged", "tl.ref(pointer,", "tl.ref(pointer + 1,"),
+    "gpt3_qkv": ("builtin.gemm._staged", "tl.load(pointer,", "tl.load(pointer + 1,"),
 }
 """The same, of mistakes that leave what the PE has by one element."""
+
+COUNTS_FROM_ZERO = {"sips", "cubes", "pes", "shift"}
 
 
 def test_every_program_is_tried_small_and_with_a_mistake() -> None:
@@ -198,3 +208,28 @@ def test_a_size_beyond_all_memory_is_refused_before_anything_is_drawn(
     refused = pytest.raises(OutOfMemoryError, match="bytes of all HBM of the machine")
     with RuntimeContext(SIPS if name == "allreduce" else MACHINE) as torch, refused:
         program.run(torch, **values)
+
+
+@pytest.mark.parametrize(
+    ("program", "parameter"),
+    [
+        (program.name, parameter.name)
+        for program in PROGRAMS.values()
+        for parameter in program.parameters
+        if parameter.kind is int and parameter.name not in COUNTS_FROM_ZERO
+    ],
+)
+def test_a_size_below_one_is_refused(program: str, parameter: str) -> None:
+    with pytest.raises(BenchError, match=rf"{parameter}=0|0 (query|KV) heads|of 0 channels|for 0"):
+        run_small(program, **dict[str, Any]({parameter: 0}))
+
+
+@pytest.mark.parametrize("program", ["softmax", "layer_norm"])
+def test_rows_for_every_pe_are_asked_for(program: str) -> None:
+    with pytest.raises(BenchError, match="rows=3 for 4 PEs, expected at least one for each PE"):
+        run_small(program, rows=3)
+
+
+def test_a_shift_may_be_any_number() -> None:
+    for shift in (-9, 0, 1000):
+        assert run_small("va_offset_verify", shift=shift).values_ok is True

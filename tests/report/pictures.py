@@ -6,15 +6,14 @@ from tests.report.decode_page.pages import typical_page
 from tests.report.probe_records import record_of, row_of
 from tests.report.quality.records import compare_record, quality_row
 from tilewright.records import RunParts, installed_versions
-from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
-from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
+from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
+from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
 from tilewright.report.collectives_plot import draw_collectives
 from tilewright.report.decode_page.page import decode_page_text
-from tilewright.report.decode_page.plot import draw_quality_over_latency
-from tilewright.report.decode_page.stages import draw_stages
+from tilewright.report.decode_page.plot import draw_quality_over_latency, draw_stages
 from tilewright.report.probe_plot import draw_probe
 from tilewright.report.quality.plot import draw_quality
-from tilewright.report.run.sweep_plot import draw_sweep
+from tilewright.report.run.sweep import draw_sweep
 
 __all__ = ("all_plots", "collectives_record", "sweep_record")
 

@@ -2,8 +2,7 @@ import pytest
 
 from tests.report.drawn import texts, tipped, tips
 from tests.report.pictures import collectives_record
-from tilewright.bench.collectives.cases import CollectivesBenchSpec, Series
-from tilewright.bench.collectives.speed import run_collectives_bench
+from tilewright.bench.collectives import CollectivesBenchSpec, Series, run_collectives_bench
 from tilewright.report.collectives_plot import draw_collectives
 
 

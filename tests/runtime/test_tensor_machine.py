@@ -10,7 +10,7 @@ from tests.runtime.placements import bits_of, draw_array, policies
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import DTYPES, DType
 from tilewright.machine import Machine, build_machine, parse_machine
-from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace
 
 PAGE_BYTES = 4096
 

@@ -10,7 +10,7 @@ from tests.language.bed import Bed
 from tilewright import language as tl
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DTYPES, DType, float32
-from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace
 
 SMALL_PAGES = "pe.mmu.page_bytes=4096"
 dtypes = st.sampled_from(DTYPES)

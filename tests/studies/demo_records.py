@@ -1,8 +1,8 @@
 """Records of the demonstration for tests, with figures that are easy to tell apart."""
 
 from tilewright.records import Bottleneck, MachineFigures, installed_versions
-from tilewright.records.attention_decode import DecodeAttention, DecodeStage, StageName
-from tilewright.records.attention_run import NeedleFigures
+from tilewright.records.attention.decode import DecodeAttention, DecodeStage, StageName
+from tilewright.records.attention.run import NeedleFigures
 from tilewright.records.demo import DemoFlow, DemoQuality, DemoRecord, DemoSizes, DemoStep
 
 FLOWS = ("dense", "quest", "block_sparse_attention", "streaming_llm")

@@ -48,4 +48,4 @@ def request_of(file: Path, **parameters: Any) -> RunRequest:
 
 
 def run_file(file: Path, watch: RunWatch | None = None, **parameters: Any) -> RunRecord:
-    return run_program(request_of(file, **parameters), watch or RunWatch(), {})
+    return run_program(request_of(file, **parameters), watch or RunWatch())

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.flows.centroid import BlockSparseAttention
 from tilewright.attention.graph import DType, Geometry, Graph
-from tilewright.studies.attention_data import RequestData, draw_request
 from tilewright.studies.attention_trial import TrialSpec, run_trial
+from tilewright.studies.decode.data import RequestData, draw_request
 
 WIDTH, GROUP = 32, 3
 

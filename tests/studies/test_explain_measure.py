@@ -37,7 +37,7 @@ def run(torch):
 
 
 def recorded(request: RunRequest, **watch: bool | int) -> RunRecord:
-    return run_program(request, RunWatch(**watch), {})  # type: ignore[arg-type]
+    return run_program(request, RunWatch(**watch))  # type: ignore[arg-type]
 
 
 def on_quiet_machine(request: RunRequest) -> RunRequest:

@@ -24,7 +24,7 @@ def test_the_time_of_a_ready_program_is_explained_to_the_last_picosecond(
     parameters = {each.name: each.default for each in source.parameters}
     kind = resolve_engine(AUTO, native_built=native_built())
     record = run_program(
-        RunRequest(source, parameters, machine, source.machine, engine=kind), RunWatch(), {}
+        RunRequest(source, parameters, machine, source.machine, engine=kind), RunWatch()
     )
     assert record.ok
     assert record.values_ok is True
@@ -49,7 +49,7 @@ def test_the_time_of_programs_that_send_messages_is_explained_too(
     small = build_machine(parse_machine("ahbm-small"))
     kind = resolve_engine(AUTO, native_built=native_built())
     record = run_program(
-        RunRequest(source, parameters, small, "ahbm-small", engine=kind), RunWatch(), {}
+        RunRequest(source, parameters, small, "ahbm-small", engine=kind), RunWatch()
     )
     assert record.values_ok is True
     parts = record.breakdown_ps

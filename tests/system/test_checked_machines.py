@@ -32,7 +32,7 @@ def run_ready(name: str, machine: Machine, **sizes: Any) -> RunRecord:
     request = RunRequest(
         source, parameters, machine, "drawn", engine=kind, free=frozenset(parameters)
     )
-    return run_program(request, RunWatch(is_once=True), {})
+    return run_program(request, RunWatch(is_once=True))
 
 
 def verdict_on(preset: str, changes: tuple[str, ...]) -> MachineCheckRecord | SpecError:

@@ -13,15 +13,14 @@ from textwrap import fill
 import pytest
 from rich.console import Console
 
-from tilewright.cli.demo import view
+from tilewright.cli.command.demo import view
 from tilewright.engine import native_built
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.records.demo import DemoRecord
 from tilewright.report.decode_page.plot import draw_quality_over_latency
 from tilewright.studies.demo.command import PAGE_FILE, TRACE_FILE
-from tilewright.studies.demo.page import page_of
-from tilewright.studies.demo.summary import meaning_of, phases_note
+from tilewright.studies.demo.page import meaning_of, page_of, phases_note
 
 ROOT = Path(__file__).parents[2]
 README, PICTURE = ROOT / "README.md", ROOT / "docs" / "images" / "demo.svg"

@@ -22,8 +22,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.runtime.launch.bind import PerPe
 from tilewright.runtime.workspace import Workspace
 from tilewright.validation.address.access import MISTAKES, RIGHT, WAYS, run_way
-from tilewright.validation.address.placement import PAGE_BYTES, WORDS, Case
-from tilewright.validation.address.rules import probe_case, small_machine
+from tilewright.validation.address.rules import PAGE_BYTES, WORDS, Case, probe_case, small_machine
 
 MACHINE = build_machine(parse_machine("ahbm-small"))
 ROWS = DPPolicy(cube="row_wise", num_sips=1, num_cubes=4, num_pes=1)

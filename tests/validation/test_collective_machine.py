@@ -7,6 +7,7 @@ import pytest
 from tests.kinds import every_engine
 from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind, native_built
+from tilewright.validation.collective import bound
 from tilewright.validation.collective import machine as collective_machine
 from tilewright.validation.finding import Finding
 
@@ -63,18 +64,18 @@ def test_bounds_are_counted_on_the_links_between_sips() -> None:
     """In links of 128 GB/s: a mesh of 2 x 3 has 14 and two at a corner; a torus has 24, four each,
     of which a row has six to the other.
     """
-    mesh, torus = (collective_machine.fabric_of(kind) for kind in ("mesh", "torus"))
+    mesh, torus = (collective_machine.links_of(kind) for kind in ("mesh", "torus"))
     unit = 1 / 128_000
-    assert float(mesh.into_a_corner()) == pytest.approx(5 / 6 / 2 * unit)
-    assert float(mesh.into_a_corner_twice()) == pytest.approx(5 / 6 * unit)
-    assert float(mesh.over_all_links()) == pytest.approx(10 / 14 * unit)
-    assert float(mesh.over_the_middle()) == pytest.approx(3 / 2 / 3 * unit)
-    assert float(torus.into_a_corner()) == pytest.approx(5 / 6 / 4 * unit)
-    assert float(torus.over_the_middle()) == pytest.approx(3 / 2 / 6 * unit)
+    assert float(bound.into_a_corner(mesh)) == pytest.approx(5 / 6 / 2 * unit)
+    assert float(bound.into_a_corner_twice(mesh)) == pytest.approx(5 / 6 * unit)
+    assert float(bound.over_all_links(mesh)) == pytest.approx(10 / 14 * unit)
+    assert float(bound.over_the_middle(mesh)) == pytest.approx(3 / 2 / 3 * unit)
+    assert float(bound.into_a_corner(torus)) == pytest.approx(5 / 6 / 4 * unit)
+    assert float(bound.over_the_middle(torus)) == pytest.approx(3 / 2 / 6 * unit)
 
 
 def test_a_run_below_its_bound_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    law = replace(collective_machine.BOUNDS[2], algorithms=("ring",))
+    law = replace(bound.LAWS[2], algorithms=("ring",))
     monkeypatch.setattr(collective_machine, "BOUND_BYTES", 6 * 1024)
     collective_machine.bound_run_ps.cache_clear()
     assert collective_machine.check_bound(KIND, law=law).ok

@@ -13,19 +13,19 @@ from tilewright.validation.workload import MeshSpec, closed_loop, mesh_load
 @every_engine
 def test_the_open_loop_arrives_when_the_flit_oracle_says(kind: EngineKind) -> None:
     load = mesh_load(MeshSpec(4), 200, 0.7, seed=5)
-    assert run_open(load, kind).run.delivered_ps == run_flits(load).delivered_ps
+    assert run_open(load, kind).delivered_ps == run_flits(load).delivered_ps
 
 
 @every_engine
 def test_finite_buffers_arrive_when_the_flit_oracle_says(kind: EngineKind) -> None:
     load = mesh_load(MeshSpec(4, buffer_flits=64, round_robin=True), 200, 0.9, seed=5)
-    assert run_open(load, kind).run.delivered_ps == run_flits(load).delivered_ps
+    assert run_open(load, kind).delivered_ps == run_flits(load).delivered_ps
 
 
 @every_engine
 def test_the_closed_loop_arrives_when_the_peer_says(kind: EngineKind) -> None:
     loop = closed_loop(MeshSpec(4), steps=5, seed=5)
-    run = run_closed(loop, kind).run
+    run = run_closed(loop, kind)
     assert run.delivered_ps == simpy_message.run_closed(loop).delivered_ps
     assert len(run.delivered_ps) == loop.num_transfers
 

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
-from tilewright.validation.finding import Finding, Oracle, OracleGroup, at_most, exact
+from tilewright.validation.finding import Finding, Oracle, OracleGroup, Rule, at_most, exact
 from tilewright.validation.page import validation_page
 from tilewright.validation.run import ORACLES, build_table, run_oracles
 
@@ -117,5 +117,11 @@ def test_the_page_shows_the_bad_rows_too() -> None:
 
 def test_the_page_says_where_each_tolerance_comes_from() -> None:
     page = validation_page(run_oracles(EngineKind.REFERENCE, progress=ignore, oracles=SOME))
-    for rule in ("exact", "bound", "CI4", "R1", "band", "model", "printed"):
-        assert f"\n| {rule} | " in page
+    for rule in Rule:
+        assert f"\n| {rule.value} | " in page
+
+
+def test_the_page_has_a_section_of_every_group() -> None:
+    oracles = tuple(Oracle(f"XX of {group.value}", group, right) for group in OracleGroup)
+    page = validation_page(run_oracles(EngineKind.REFERENCE, progress=ignore, oracles=oracles))
+    assert re.findall(r"^## (\w+)$", page, re.MULTILINE) == [group.value for group in OracleGroup]

@@ -78,7 +78,7 @@ ELSEWHERE = {
     "pe.queue_commands": "how many commands a PE may have in flight",
     "pe.gemm": "device.gemm has its own laws",
     "pe.vector": "device.vector has its own laws",
-    "pe.tcm": "device.tcm has its own laws",
+    "pe.tcm": "device.build has the laws of its ports",
     "pe.registers": "engine.issuer has its own laws",
     "pe.mmu": "device.mmu has its own laws",
 }

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,9 @@ class FieldTable:
         """Return a result with the names that it had when the results were recorded."""
         match value:
             case dict():
-                return dict(self._entry(path, name, each) for name, each in self._kept(path, value))
+                return _gathered(
+                    self._entry(path, name, each) for name, each in self._kept(path, value)
+                )
             case list() | tuple():
                 return [self.as_recorded(each, f"{path}[]") for each in value]
             case str():
@@ -58,6 +60,17 @@ def digests(result: Mapping[str, Any]) -> dict[str, str]:
     return {
         name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
         for name, value in sorted(result.items())
+    }
+
+
+def _gathered(entries: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping; entries that have one name when names are made equal become a list."""
+    found: dict[str, list[Any]] = {}
+    for name, value in entries:
+        found.setdefault(name, []).append(value)
+    return {
+        name: values[0] if len(values) == 1 else sorted(values, key=json.dumps)
+        for name, values in found.items()
     }
 
 

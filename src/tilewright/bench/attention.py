@@ -1,9 +1,7 @@
 """How fast sparse decode attention is beside dense attention in torch, on the same arrays."""
 
-import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -18,9 +16,9 @@ from tilewright.attention.flows.quest import Quest
 from tilewright.attention.graph import DType, Geometry
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
-from tilewright.bench.peers import load_peer
+from tilewright.bench.peers import collector_at_rest, load_peer
 from tilewright.records import installed_versions
-from tilewright.records.attention_bench import (
+from tilewright.records.bench import (
     AttentionBenchRecord,
     AttentionWorkload,
     SelectionRow,
@@ -179,23 +177,13 @@ def _measure(runners: Mapping[str, Runner], rounds: int) -> dict[str, float]:
     best: dict[str, float] = {}
     for turn in range(rounds + 1):
         for name, runner in runners.items():
-            with _collector_at_rest():
+            with collector_at_rest():
                 start = time.perf_counter()
                 runner()
                 seconds = time.perf_counter() - start
             if turn > 0:
                 best[name] = min(seconds, best.get(name, seconds))
     return best
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _record(spec: BenchSpec, best: Mapping[str, float], error: float) -> AttentionBenchRecord:

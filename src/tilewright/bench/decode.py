@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from time import process_time
 
 import numpy as np
@@ -17,7 +18,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import CodegenError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import installed_versions
-from tilewright.records.decode_bench import (
+from tilewright.records.bench import (
     AblationRow,
     DecodeBenchRecord,
     DecodeWorkload,
@@ -26,17 +27,23 @@ from tilewright.records.decode_bench import (
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
-LEAST_SPEEDUP = 8.0
-LEAST_OF_BYTES_BOUND = 0.6
-LEAST_OF_PEAK = 0.85
-MOST_BYTES_RATIO = 1.1
-MOST_SPARSE_COST = 1.0
-MOST_DENSE_COST = 5.0
-MOST_GROWTH = 1.1
-MOST_COMPILE_S = 1.0
-MOST_CACHED_S = 0.1
+LEAST = {
+    "speedup_128k": 8.0,
+    "fraction_of_bytes_bound": 0.6,
+    "dense_hbm_fraction": 0.85,
+    "mla_roofline_fraction": 0.85,
+}
+MOST = {"bytes_ratio_worst": 1.1, "compile_s_worst": 1.0, "cached_s_worst": 0.1}
+MOST_COST = {
+    "sim_cost.sparse_vs_numpy": 1.0,
+    "sim_cost.dense_vs_numpy": 5.0,
+    "sim_cost.event_growth": 1.1,
+}
+"""Limits of figures of the record."""
+
 GROWTH_CONTEXTS = (16_384, 65_536)
 MLA_ROWS, MLA_HEADS = 32, 16
+DTYPES = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT16)
 ALL_FUSIONS = frozenset(Fusion)
 Progress = Callable[[str], None]
 
@@ -66,12 +73,7 @@ class DecodeBenchSpec:
     @property
     def geometry(self) -> Geometry:
         return Geometry.gqa(
-            page_size=self.page_size,
-            head_dim=self.key_dim,
-            query_heads=self.query_heads,
-            kv_dtype=DType.FLOAT16,
-            query_dtype=DType.FLOAT16,
-            field_dtype=DType.FLOAT16,
+            page_size=self.page_size, head_dim=self.key_dim, query_heads=self.query_heads, **DTYPES
         )
 
     def step(self, *, is_dense: bool, batch: int, context: int) -> DecodeStep:
@@ -134,13 +136,7 @@ def _traced(name: str, geometry: Geometry) -> Graph:
 
 def _mla_geometry() -> Geometry:
     return Geometry.mla(
-        page_size=16,
-        kv_lora_rank=512,
-        qk_rope_head_dim=64,
-        query_heads=MLA_HEADS,
-        kv_dtype=DType.FLOAT16,
-        query_dtype=DType.FLOAT16,
-        field_dtype=DType.FLOAT16,
+        page_size=16, kv_lora_rank=512, qk_rope_head_dim=64, query_heads=MLA_HEADS, **DTYPES
     )
 
 
@@ -153,39 +149,37 @@ def _mla_step(spec: DecodeBenchSpec) -> DecodeStep:
 def _ablations(spec: DecodeBenchSpec, progress: Progress) -> Iterator[AblationRow]:
     """The first row is the step as it is; each other one differs in one thing, and from all."""
     whole = spec.step(is_dense=False, batch=spec.ablation_batch, context=spec.context)
-    no_scores = ALL_FUSIONS - {Fusion.SCORE_SELECT}
+    cuts = {
+        "no fusion": Cut(),
+        "scoring and selection apart": Cut(fusions=ALL_FUSIONS - {Fusion.SCORE_SELECT}),
+        "selection in two levels": Cut(fusions=ALL_FUSIONS, selection=Selection.SEGMENTS),
+        "selection by digits": Cut(fusions=ALL_FUSIONS, selection=Selection.DIGITS),
+        "no hoisting": Cut(fusions=ALL_FUSIONS, hoists=False),
+        "no matrix unit for scores": Cut(fusions=ALL_FUSIONS, has_dots=False),
+        "no reading ahead": Cut(fusions=ALL_FUSIONS, reads_ahead=False),
+    }
+    single = replace(whole, contexts=whole.contexts[:1])
     variants = {
         "as it is": whole,
-        "no fusion": replace(whole, cut=Cut()),
-        "scoring and selection apart": replace(whole, cut=Cut(fusions=no_scores)),
-        "selection in two levels": replace(
-            whole, cut=Cut(fusions=ALL_FUSIONS, selection=Selection.SEGMENTS)
-        ),
-        "selection by digits": replace(
-            whole, cut=Cut(fusions=ALL_FUSIONS, selection=Selection.DIGITS)
-        ),
-        "no hoisting": replace(whole, cut=Cut(fusions=ALL_FUSIONS, hoists=False)),
-        "no matrix unit for scores": replace(whole, cut=Cut(fusions=ALL_FUSIONS, has_dots=False)),
-        "no reading ahead": replace(whole, cut=Cut(fusions=ALL_FUSIONS, reads_ahead=False)),
+        **{name: replace(whole, cut=cut) for name, cut in cuts.items()},
         **{
             f"placement {place}": replace(whole, placement=place)
             for place in RowPlacement
             if place is not RowPlacement.HEAD
         },
-        "batch 1": replace(whole, contexts=whole.contexts[:1]),
+        "batch 1": single,
         **{
-            f"batch 1, placement {place}": replace(
-                whole, contexts=whole.contexts[:1], placement=place
-            )
+            f"batch 1, placement {place}": replace(single, placement=place)
             for place in (RowPlacement.STRIPE, RowPlacement.CUBE, RowPlacement.SIP)
         },
     }
     first: StepTiming | None = None
     seen = set()
     for name, step in variants.items():
-        if (step.contexts, step.placement, step.cut) in seen:
+        key = (step.contexts, step.placement, step.cut)
+        if key in seen:
             continue
-        seen.add((step.contexts, step.placement, step.cut))
+        seen.add(key)
         progress(f"ablation: {name}")
         timing = simulate_step(step, tells_stages=False, phases=spec.phases)
         first = first or timing
@@ -236,14 +230,13 @@ def _simulation_cost(spec: DecodeBenchSpec, progress: Progress) -> SimulationCos
     events = {}
     for name in ("sparse", "dense"):
         progress(f"growth of events: {name}")
-        events[name] = tuple(
-            simulate_step(
-                spec.step(is_dense=name == "dense", batch=1, context=context), tells_stages=False
-            ).num_events
-            for context in GROWTH_CONTEXTS
+        few, many = (
+            spec.step(is_dense=name == "dense", batch=1, context=size) for size in GROWTH_CONTEXTS
         )
+        timings = [simulate_step(step, tells_stages=False) for step in (few, many)]
+        events[name] = (timings[0].num_events, timings[1].num_events)
     ratio = GROWTH_CONTEXTS[1] / GROWTH_CONTEXTS[0]
-    growth = {name: counts[1] / counts[0] / ratio for name, counts in events.items()}
+    growth = {name: many / few / ratio for name, (few, many) in events.items()}
     return SimulationCost(
         batch=spec.cost_batch,
         context=spec.cost_context,
@@ -255,8 +248,8 @@ def _simulation_cost(spec: DecodeBenchSpec, progress: Progress) -> SimulationCos
         sparse_s=seconds["sparse"],
         dense_s=seconds["dense"],
         growth_contexts=GROWTH_CONTEXTS,
-        dense_events=(events["dense"][0], events["dense"][1]),
-        sparse_events=(events["sparse"][0], events["sparse"][1]),
+        dense_events=events["dense"],
+        sparse_events=events["sparse"],
     )
 
 
@@ -283,14 +276,9 @@ def _numpy_seconds(spec: DecodeBenchSpec) -> float:
 
 
 def _workload(spec: DecodeBenchSpec) -> DecodeWorkload:
+    sizes = ("batch", "kv_heads", "query_heads", "key_dim", "context", "page_size", "budget")
     return DecodeWorkload(
-        batch=spec.batch,
-        kv_heads=spec.kv_heads,
-        query_heads=spec.query_heads,
-        key_dim=spec.key_dim,
-        context=spec.context,
-        page_size=spec.page_size,
-        budget=spec.budget,
+        **{name: getattr(spec, name) for name in sizes},
         dtype=DType.FLOAT16.value,
         machine=spec.machine.spec.name,
         machine_hash=machine_hash(spec.machine.spec),
@@ -299,27 +287,11 @@ def _workload(spec: DecodeBenchSpec) -> DecodeWorkload:
 
 
 def _failures(record: DecodeBenchRecord) -> Iterator[str]:
-    least = {
-        "speedup_128k": (record.speedup_128k, LEAST_SPEEDUP),
-        "fraction_of_bytes_bound": (record.fraction_of_bytes_bound, LEAST_OF_BYTES_BOUND),
-        "dense_hbm_fraction": (record.dense_hbm_fraction, LEAST_OF_PEAK),
-        "mla_roofline_fraction": (record.mla_roofline_fraction, LEAST_OF_PEAK),
-    }
-    most = {
-        "bytes_ratio_worst": (record.bytes_ratio_worst, MOST_BYTES_RATIO),
-        "compile_s_worst": (record.compile_s_worst, MOST_COMPILE_S),
-        "cached_s_worst": (record.cached_s_worst, MOST_CACHED_S),
-    }
-    cost = record.sim_cost
-    if cost is not None:
-        most |= {
-            "sim_cost.sparse_vs_numpy": (cost.sparse_vs_numpy, MOST_SPARSE_COST),
-            "sim_cost.dense_vs_numpy": (cost.dense_vs_numpy, MOST_DENSE_COST),
-            "sim_cost.event_growth": (cost.event_growth, MOST_GROWTH),
-        }
-    for name, (found, limit) in least.items():
+    for name, limit in LEAST.items():
+        found = attrgetter(name)(record)
         if found < limit:
             yield f"{name} is {found:.3g}, less than {limit:g}"
-    for name, (found, limit) in most.items():
+    for name, limit in (MOST if record.sim_cost is None else MOST | MOST_COST).items():
+        found = attrgetter(name)(record)
         if found > limit:
             yield f"{name} is {found:.3g}, more than {limit:g}"

@@ -1,12 +1,10 @@
 """How fast the event engines are, as ratios to SimPy on the same loads in one run."""
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tilewright.bench.peers import load_peer
+from tilewright.bench.peers import collector_at_rest, load_peer
 from tilewright.engine import EngineKind, digest_of, native_built
 from tilewright.errors import InternalError
 from tilewright.records import (
@@ -86,17 +84,6 @@ def engine_kinds() -> tuple[EngineKind, ...]:
     return (EngineKind.REFERENCE, EngineKind.NATIVE) if native_built() else (EngineKind.REFERENCE,)
 
 
-def compare_engines(
-    workloads: Sequence[EngineWorkload], *, progress: Progress, rounds: int
-) -> tuple[EngineWorkloadRow, ...]:
-    """The engines alone, without a peer."""
-    rows: list[EngineWorkloadRow] = []
-    for workload in workloads:
-        progress(f"{workload.name}: {workload.meaning}")
-        rows += _rows(workload.name, _measure(_engine_runners(workload.load), rounds))
-    return tuple(rows)
-
-
 def run_engine_bench(*, progress: Progress, seed: int = 1, rounds: int = 5) -> EngineBenchRecord:
     """Engines and peers take turns on every load; the best time of each counts."""
     message_peer, flit_peer = load_peer("simpy_message"), load_peer("simpy_flit")
@@ -137,7 +124,7 @@ def _measure(runners: Mapping[str, Runner], rounds: int) -> dict[str, Best]:
     best: dict[str, Best] = {}
     for _ in range(rounds):
         for name, runner in runners.items():
-            with _collector_at_rest():
+            with collector_at_rest():
                 run = runner()
             digest = digest_of(run.delivered_ps.items())
             if best.setdefault(name, Best(run, digest)).digest != digest:
@@ -147,26 +134,11 @@ def _measure(runners: Mapping[str, Runner], rounds: int) -> dict[str, Best]:
     return best
 
 
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """No garbage collection inside a timed run, whoever runs."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
 def _engine_runners(load: NetworkLoad | ClosedLoop) -> dict[str, Runner]:
     return {kind.value: partial(_run, load, kind) for kind in engine_kinds()}
 
 
 def _run(load: NetworkLoad | ClosedLoop, kind: EngineKind) -> PeerRun:
-    return _run_on(load, kind).run
-
-
-def _run_on(load: NetworkLoad | ClosedLoop, kind: EngineKind) -> engine_run.EngineRun:
     if isinstance(load, NetworkLoad):
         return engine_run.run_open(load, kind)
     return engine_run.run_closed(load, kind)
@@ -238,6 +210,6 @@ def _invariant_cost(seed: int, rounds: int) -> float:
     load = engine_workloads(seed)[0].load
     shares: list[float] = []
     for kind in engine_kinds():
-        runs = [_run_on(load, kind) for _ in range(rounds)]
-        shares.append(min(r.check_seconds for r in runs) / min(r.run.seconds for r in runs))
+        runs = [_run(load, kind) for _ in range(rounds)]
+        shares.append(min(r.check_seconds for r in runs) / min(r.seconds for r in runs))
     return max(shares)

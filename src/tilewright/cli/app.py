@@ -1,4 +1,4 @@
-"""The command ``tilewright``: its help and its own options, over the table of commands."""
+"""The command ``tilewright``: its help and its own options, above its commands."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -7,7 +7,6 @@ from typing import Annotated, cast
 import typer
 
 import tilewright
-from tilewright.cli.commands import COMMANDS
 from tilewright.cli.group import LazyGroup
 from tilewright.cli.shell import run_command
 from tilewright.cli.usage import named_command
@@ -53,7 +52,7 @@ def build_command() -> LazyGroup:
         context_settings={"help_option_names": ["-h", "--help"]},  # holds for all commands
     )
     app.callback()(_root)
-    return cast(LazyGroup, typer.main.get_command(app)).fill(COMMANDS)
+    return cast(LazyGroup, typer.main.get_command(app)).fill()
 
 
 def _print_version(wanted: bool) -> None:
@@ -71,4 +70,4 @@ def _root(
         bool, typer.Option(NO_CODE, help="Run no code that files bring or name.")
     ] = False,
 ) -> None:
-    """Hold the options of the program itself; the commands are added from their table."""
+    """Hold the options of the program itself; the commands are added from their files."""

@@ -2,6 +2,10 @@
 
 import sys  # and nothing else: an import up here is a moment in which Ctrl-C shows a traceback
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 INTERRUPTED = 130
 DELAY_S = 0.01
 
@@ -9,7 +13,7 @@ DELAY_S = 0.01
 def main(arguments: list[str] | None = None) -> int:
     """Run a command line, by default that of the process, and return the exit status."""
     before = sys.unraisablehook
-    sys.unraisablehook = _interrupt_again
+    sys.unraisablehook = lambda ignored: _interrupt_again(ignored, before)
     try:
         # libraries take half a second to load, and Ctrl-C must end that quietly too
         from tilewright.cli.app import run  # noqa: PLC0415
@@ -28,8 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
     return status
 
 
-def _interrupt_again(ignored: "sys.UnraisableHookArgs") -> None:
-    """Repeat a Ctrl-C that came in a finalizer or a weak reference's callback, where it is lost."""
+def _interrupt_again(
+    ignored: "sys.UnraisableHookArgs", before: "Callable[[sys.UnraisableHookArgs], object]"
+) -> None:
+    """Repeat a Ctrl-C that came in a finalizer or a weak reference's callback, where it is lost.
+
+    Any other exception goes to the hook that was there before.
+    """
     if issubclass(ignored.exc_type, KeyboardInterrupt):
         # in a thread and later: raised in this function it would be ignored, too
         import threading  # noqa: PLC0415
@@ -37,4 +46,4 @@ def _interrupt_again(ignored: "sys.UnraisableHookArgs") -> None:
 
         threading.Timer(DELAY_S, interrupt_main).start()
     else:
-        sys.__unraisablehook__(ignored)
+        before(ignored)

@@ -1,14 +1,19 @@
-"""What a command hands back, and the option that every command declares."""
+"""What a command hands back, and how that or a failure is printed: as text or as a document."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.text import Text
 
-from tilewright.records import Document
+from tilewright.cli.output import printable
+from tilewright.cli.usage import PROGRAM
+from tilewright.errors import InternalError, TilewrightError
+from tilewright.records import Document, canonical_json, describe_failure
 
-# The shell acts on --json; a command declares it as ``_json`` for the parser and for --help.
+# Every command has it: the shell acts on it, and a command that does, too, takes it as ``json``.
 JsonOption = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document on standard output and nothing else."),
@@ -23,3 +28,38 @@ class Outcome:
     view: RenderableType
     passed: bool = True
     is_interrupted: bool = False  # by the user: the document says what was known by then
+
+
+@dataclass(frozen=True, slots=True)
+class PrintableView:
+    """A view whose text a terminal does not obey, in the styles that it has."""
+
+    view: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.view, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
+def print_outcome(result: object, *, as_json: bool) -> Outcome:
+    """Print what a command has returned, and return it; anything but an Outcome is a bug."""
+    if not isinstance(result, Outcome):
+        raise InternalError(PROGRAM, repr(result), "an Outcome", "return one from the command")
+    if as_json:
+        _print_document(result.record)
+    else:
+        # lines of text stay whole: a terminal breaks them, a file or a pipe need not
+        Console().print(PrintableView(result.view), soft_wrap=isinstance(result.view, Text))
+    return result
+
+
+def print_failure(error: TilewrightError) -> None:
+    """Print the document of a failure."""
+    _print_document(describe_failure(error))
+
+
+def _print_document(document: Document) -> None:
+    print(canonical_json(document).decode(), flush=True)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TextIO
 
 
-def printable(text: str) -> str:
+def printable(text: str, kept: str = "\n") -> str:
     r"""Return a text with escapes for what a terminal would obey: files may have anything in them.
 
     >>> print(printable("a name\nthat clears \x1b[2J"))
@@ -15,7 +15,7 @@ def printable(text: str) -> str:
     that clears \x1b[2J
     """
     return "".join(
-        letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in text
+        letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text
     )
 
 

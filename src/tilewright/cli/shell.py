@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 from typer.exceptions import TyperException
 
-from tilewright.cli.commands import load
+from tilewright.cli.group import load
 from tilewright.cli.output import Output, note
 from tilewright.cli.usage import PROGRAM, AnyCommand, check_no_repeats, check_text, usage_error
 from tilewright.errors import (
@@ -99,7 +99,7 @@ def _present(result: object, *, as_json: bool) -> ExitStatus:
         case ExitStatus.CHECK_FAILED | ExitStatus.WRONG_INPUT:  # what was wrong, printed
             return ExitStatus.WRONG_INPUT
         case _:
-            return _status(load("present", "print_outcome")(result, as_json=as_json))
+            return _status(load("outcome", "print_outcome")(result, as_json=as_json))
 
 
 def _status(outcome: "Outcome") -> ExitStatus:
@@ -110,7 +110,7 @@ def _status(outcome: "Outcome") -> ExitStatus:
 
 def _fail(error: TilewrightError, *, as_json: bool) -> ExitStatus:
     if as_json:
-        load("present", "print_failure")(error)
+        load("outcome", "print_failure")(error)
     elif isinstance(error, InterruptError):
         note(f"{error.found}; {error.fix}")
     else:

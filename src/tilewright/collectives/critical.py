@@ -11,9 +11,9 @@ from fractions import Fraction
 from itertools import chain, groupby
 
 from tilewright.collectives.cost import PeCost
-from tilewright.collectives.lane_plan import LanePlan, PlacedStep
+from tilewright.collectives.lane_plan import LanePlan
 from tilewright.collectives.plan import Move
-from tilewright.collectives.schedule import lag_of
+from tilewright.collectives.schedule import Message, lag_of
 from tilewright.collectives.tuning import Tuning
 from tilewright.device.ipcq import RingSpec
 
@@ -31,6 +31,9 @@ class Prediction:
     def total_ps(self) -> int:
         return self.alpha_ps + self.beta_ps + self.gamma_ps
 
+
+Steps = Sequence[tuple[int, Message]]
+"""Ranks and their messages of one wave."""
 
 Moment = tuple[int, int, int, int]
 """A time, and the latencies, bytes on links and bytes in PEs that it is the sum of."""
@@ -137,7 +140,7 @@ class _Rank:
         self.stores = START
         self.registers = _Registers(cost.register_bytes)
         self.held: dict[int, _Held] = {}
-        self.coming: dict[int, deque[tuple[PlacedStep, Moment]]] = {}
+        self.coming: dict[int, deque[tuple[Message, Moment]]] = {}
 
 
 class _Walk:
@@ -161,7 +164,9 @@ class _Walk:
     def end(self) -> Moment:
         """When the last result is in memory."""
         lag = lag_of(self._lane.plan, self._lead)
-        for group, of_group in groupby(self._lane.waves(self._lead), lambda wave: wave[0].group):
+        for group, of_group in groupby(
+            self._lane.waves(self._lead), lambda wave: wave[0][1].wave.group
+        ):
             waves = list(of_group)
             self._load(waves)
             for wave in waves:
@@ -172,42 +177,42 @@ class _Walk:
             self._settle(rank, list(rank.coming), END_OF_TIME)
         return self._end
 
-    def _load(self, waves: Iterable[Sequence[PlacedStep]]) -> None:
+    def _load(self, waves: Iterable[Steps]) -> None:
         """What is sent comes before what others are combined with."""
-        for step in chain.from_iterable(waves):
-            rank = self._ranks[step.rank]
-            if step.move is Move.SEND and step.block not in rank.coming:
-                self._value(rank, step.block, self._memory_ps)
+        for number, step in chain.from_iterable(waves):
+            rank, block = self._ranks[number], step.chunk.start
+            if step.move is Move.SEND and block not in rank.coming:
+                self._value(rank, block, self._memory_ps)
 
-    def _run_wave(self, steps: Sequence[PlacedStep]) -> None:
+    def _run_wave(self, steps: Steps) -> None:
         """As the kernel: a block is sent when it has come."""
         arrived = {
-            (step.rank, step.peer, step.block): self._send(step)
-            for step in steps
+            (number, step.peer, step.chunk.start): self._send(number, step)
+            for number, step in steps
             if step.move is Move.SEND
         }
-        for step in steps:
-            rank = self._ranks[step.rank]
+        for number, step in steps:
+            rank, block = self._ranks[number], step.chunk.start
             if step.move is Move.COMBINE:
-                self._value(rank, step.block, self._beside_ps)
+                self._value(rank, block, self._beside_ps)
             if step.move is not Move.SEND:
-                moment = arrived[step.peer, step.rank, step.block]
-                rank.coming.setdefault(step.block, deque()).append((step, moment))
+                moment = arrived[step.peer, number, block]
+                rank.coming.setdefault(block, deque()).append((step, moment))
 
-    def _send(self, step: PlacedStep) -> Moment:
+    def _send(self, number: int, step: Message) -> Moment:
         """When the block has come to the peer."""
-        rank, block = self._ranks[step.rank], step.block
-        self._settle(rank, [block], step.group)
+        rank, block = self._ranks[number], step.chunk.start
+        self._settle(rank, [block], step.wave.group)
         held = self._value(rank, block, self._memory_ps)
         ready = self._in_memory(rank, held)
-        share = self._lane.shares[step.turn, step.rank, step.peer]
+        share = self._lane.shares[step.wave.turn, number, step.peer]
         start = max(ready, rank.exits.get(share.exit, START))
         left = rank.exits[share.exit] = _after(start, beta=self._size.ps(share.byte))
-        arrived = _after(left, self._latencies[step.rank, step.peer])
+        arrived = _after(left, self._latencies[number, step.peer])
         held.used = max(held.used, arrived)
-        if step.is_last:
+        if step.is_last_use:
             self._store(rank, held)
-        if step.is_last or step.is_replaced:
+        if step.is_last_use or step.is_replaced:
             self._let_go(rank, block)
         return arrived
 
@@ -215,7 +220,7 @@ class _Walk:
         """The program waits for what these blocks receive before a group."""
         for block in blocks:
             coming = rank.coming.get(block, deque())
-            while coming and coming[0][0].group < group:
+            while coming and coming[0][0].wave.group < group:
                 step, moment = coming.popleft()
                 arrived = max(moment, rank.read_port)  # its last fragment is read
                 rank.program = max(rank.program, arrived)
@@ -225,7 +230,7 @@ class _Walk:
                     held = _Held(arrived)
                 self._let_go(rank, block)
                 rank.held[block] = held
-                if step.is_last:
+                if step.is_last_use:
                     self._store(rank, held)
                     self._let_go(rank, block)
             if not coming:

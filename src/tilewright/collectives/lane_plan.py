@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tilewright.collectives.cost import PeCost, Way, message_ps, way_of
 from tilewright.collectives.group import Group
 from tilewright.collectives.plan import Move, Plan
-from tilewright.collectives.schedule import waves_of
+from tilewright.collectives.schedule import Message, Wave, block_messages
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
 from tilewright.machine.node import LinkKind
@@ -139,19 +139,6 @@ def _sent_blocks(plan: Plan) -> Counter[Pair]:
 MOST_LOADS = 64  # lanes whose messages are counted link by link
 
 
-class PlacedStep(NamedTuple):
-    """A step of a rank; no other step of it has the block, or the next one replaces it."""
-
-    group: int
-    turn: int
-    rank: int
-    move: Move
-    peer: int
-    block: int
-    is_last: bool
-    is_replaced: bool
-
-
 @dataclass(frozen=True)
 class LanePlan:
     """A plan on the PEs of a lane: the ways of its messages, and what each takes for a byte.
@@ -179,23 +166,16 @@ class LanePlan:
         arriving = 1 / min(share.byte for share in self.shares.values())
         return max(self.cost.memory, 1 / max(own - arriving, own / 2))
 
-    def waves(self, lead: int) -> list[list[PlacedStep]]:
-        """The steps of all ranks in the order in which kernels run them, if blocks are chunks."""
-        found: dict[tuple[int, int, int], list[PlacedStep]] = defaultdict(list)
-        for rank, steps in enumerate(self.plan.steps):
-            waves = {place: wave for wave, place in waves_of(self.plan, rank, lead)}
-            following: dict[int, Move] = {}  # what the next step of a block does
-            for place in sorted(waves, key=lambda place: (waves[place], place), reverse=True):
-                step, wave = steps[place], waves[place]
-                then = following.get(step.block)
-                found[wave.group, wave.turn, wave.block].append(
-                    PlacedStep(
-                        wave.group, step.turn, rank, step.move, step.peer, step.block,
-                        then is None, then is Move.TAKE,
-                    )
-                )  # fmt: skip
-                following[step.block] = step.move
-        return [found[wave][::-1] for wave in sorted(found)]
+    def waves(self, lead: int) -> list[list[tuple[int, Message]]]:
+        """Return ranks and their messages in the order in which kernels run them.
+
+        A block is one chunk, whose start is the number of the block.
+        """
+        found: dict[Wave, list[tuple[int, Message]]] = defaultdict(list)
+        for rank in reversed(range(self.plan.num_ranks)):
+            for message in block_messages(self.plan, rank, lead):
+                found[message.wave].append((rank, message))
+        return [found[wave] for wave in sorted(found)]
 
 
 def lane_plans(

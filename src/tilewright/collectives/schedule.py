@@ -14,8 +14,7 @@ COMMANDS_A_SEND = 3  # a load, the send, a store
 COMMANDS_A_COMBINATION = 6  # conversions before and behind the operation, a mean, a store
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """Neighbouring elements of a part of the buffer; equal chunks are the same elements."""
 
     part: int
@@ -38,8 +37,7 @@ class Wave(NamedTuple):
     chunk: int
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One message of a rank; ``completes``: after it the chunk has the values of all ranks;
     ``is_partial``: it has those of some, but of more than one.
 
@@ -117,12 +115,8 @@ def build_schedule(
         ]
     is_serial = window is not None and window <= _most_commands(messages)
     if is_serial:
-        messages.sort(key=lambda message: (message.wave, _sender(message, rank)))
+        messages.sort(key=lambda each: (each.wave, rank if each.move is Move.SEND else each.peer))
     return Schedule(tuple(messages), tuple(untouched), lag_of(plan, lead), is_serial)
-
-
-def _sender(message: Message, rank: int) -> int:
-    return rank if message.move is Move.SEND else message.peer
 
 
 def _most_commands(messages: Sequence[Message]) -> int:
@@ -221,6 +215,12 @@ def waves_of(plan: Plan, rank: int, lead: int, num_chunks: int = 1) -> Iterator[
         if plan.is_staggered:  # a block has one place in all turns: what it receives comes first
             group += step.block * plan.blocks_per_turn // plan.num_blocks * num_chunks
         yield Wave(group, step.turn, block, 0), place
+
+
+def block_messages(plan: Plan, rank: int, lead: int) -> list[Message]:
+    """Return the messages of a rank if every block is one chunk, which starts at its number."""
+    chunks = [[Chunk(0, block, 1)] for block in range(plan.num_blocks)]
+    return _in_order(plan, rank, chunks, Proof(), waves_of(plan, rank, lead))
 
 
 def lag_of(plan: Plan, lead: int) -> int:

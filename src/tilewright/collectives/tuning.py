@@ -85,7 +85,9 @@ class CallOptions:
 
     def __str__(self) -> str:
         said = {"algorithm": self.algorithm, **self.ring.said}
-        return ", ".join(f"{name}={_plain(value)}" for name, value in said.items() if value)
+        return ", ".join(
+            f"{name}={getattr(value, 'value', value)}" for name, value in said.items() if value
+        )
 
 
 NO_OPTIONS = CallOptions()
@@ -130,10 +132,6 @@ def _count(where: str, name: str, value: Any) -> int:
         expected = "a whole number from 1 up"
         raise CollectiveError(where, f"{name}={value!r}", expected, "correct it")
     return value
-
-
-def _plain(value: object) -> object:
-    return value.value if isinstance(value, Enum) else value
 
 
 LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide

@@ -195,7 +195,9 @@ class Workers:
         """
         ended = [rank for rank, program in enumerate(self._programs) if program.is_done]
         waiting = {
-            rank: self._open_calls(rank) for rank in range(len(self._programs)) if rank not in ended
+            rank: [call.what for call in self._calls.get(rank, ()) if not call.is_completed()]
+            for rank in range(len(self._programs))
+            if rank not in ended
         }
         calls = {text for texts in waiting.values() for text in texts}
         if not calls or (not ended and len(calls) < MIN_DIFFERENT):
@@ -207,6 +209,3 @@ class Workers:
         told += [f"rank {rank} has ended" for rank in ended]
         fix = "let all ranks of a group make the same calls in the same order"
         raise CollectiveError("spawn", "; ".join(told), "ranks that meet", fix) from error
-
-    def _open_calls(self, rank: int) -> list[str]:
-        return [work.what for work in self._calls.get(rank, ()) if not work.is_completed()]

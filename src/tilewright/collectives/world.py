@@ -1,7 +1,7 @@
 """All ranks of a context: their groups, and the collectives that they call."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm
@@ -45,12 +45,8 @@ class Agreement:
 
     layout: Layout | None  # None: copies that are spread over the PEs of each rank
     choice: Choice
-    tells_copies: bool = False
-    """Whether one of several copies exchanges for all: a launch more, and less on the links."""
-
-    @property
-    def copied(self) -> Layout | None:
-        return self.layout if self.tells_copies else None
+    copied: Layout | None
+    """The layout if one of several copies exchanges for all: a launch more, less on the links."""
 
 
 @dataclass(eq=False)
@@ -133,22 +129,21 @@ class World:
 
     def wait_all(self) -> None:
         """For every call that anybody has made."""
-        for group in self._callers():
-            for rank in range(group.size):
-                work = group.last_work(rank)
-                if work is not None:
-                    work.wait()
+        for work in self._last_works():
+            work.wait()
 
     @property
     def is_idle(self) -> bool:
         """Whether every call that anybody has made is complete."""
-        works = [group.last_work(rank) for group in self._callers() for rank in range(group.size)]
-        return all(work is None or work.is_completed() for work in works)
+        return all(work.is_completed() for work in self._last_works())
+
+    def _last_works(self) -> Iterator[Work]:
+        for group in self._callers():
+            yield from filter(None, map(group.last_work, range(group.size)))
 
     def all_groups(self) -> frozenset[Group]:
         """Return all groups that rings of this world are for."""
-        copies = [group for group in self._copies.values() if group is not None]
-        return frozenset([*self._callers(), *copies])
+        return frozenset([*self._callers(), *filter(None, self._copies.values())])
 
     def _callers(self) -> tuple[Group, ...]:
         """Return the groups that ranks have named in calls."""
@@ -226,7 +221,7 @@ class World:
         choice: Choice,
         buffers: Buffers,
         reduction: Reduction,
-        lanes: frozenset[int],
+        lanes: frozenset[int] | None = None,
     ) -> Pending:
         return start_collective(
             self.driver, self.tensors, self.book, group, rank, call, choice.algorithm, buffers,
@@ -244,19 +239,16 @@ class World:
         call = Call(Operation.BROADCAST, copies.size)
         tuning = replace(agreed.choice.tuning, ring=agreed.choice.tuning.copy_ring)
         choice = Choice(ALGORITHMS["double_tree"], tuning)
-        lanes = frozenset(range(len(copies.ranks[0])))
         for piece in dict.fromkeys(buffers.targets):
-            if piece is not None:
-                sides = [
-                    Buffers((piece,), (None,)),
-                    *[Buffers((None,), (piece,))] * (copies.size - 1),
-                ]
-                launches = [
-                    self._exchange(copies, place, call, choice, side, Reduction.SUM, lanes)
-                    for place, side in enumerate(sides)
-                ]
-                for pending in launches:
-                    pending.wait()
+            if piece is None:
+                continue
+            sides = [Buffers((piece,), (None,)), *[Buffers((None,), (piece,))] * (copies.size - 1)]
+            launches = [
+                self._exchange(copies, place, call, choice, side, Reduction.SUM)
+                for place, side in enumerate(sides)
+            ]
+            for pending in launches:
+                pending.wait()
 
     def _agreement(
         self,
@@ -269,35 +261,34 @@ class World:
         ring: RingOptions,
     ) -> Agreement:
         """How a call is to run if nobody has come before; ``dtype`` is that of its messages."""
-        boxes = dict(layout.boxes) if layout is not None else {}
-        owners = {box: lane for lane, box in boxes.items()}  # copies are one lane
+        boxes = () if layout is None else layout.boxes
+        owners = {box: lane for lane, box in boxes}  # copies are one lane
         lanes = sorted(owners.values()) if boxes else list(range(len(group.ranks[0])))
         num_elements = sum(buffers.part_sizes.values())
         if not call.is_uneven:
             num_elements = max(buffers.part_sizes.values()) * buffers.num_parts
         shard_bytes = -(-num_elements * dtype.bits // (8 * max(1, len(lanes))))
-        name = algorithm or self._default(call)
-        self._check_callable(call, name)
+        name = self._algorithm_name(call, algorithm)
         on = LaneCall(call, group, lanes, shard_bytes, -(-dtype.bits // 8))
         choice = self.chooser.choose(name, on, TuningSpec(ring))
-        return Agreement(layout, choice, tells_copies=shard_bytes > choice.tuning.chunk_bytes)
+        is_long = shard_bytes > choice.tuning.chunk_bytes
+        return Agreement(layout, choice, layout if is_long else None)
 
-    def _check_callable(self, call: Call, name: str) -> None:
-        """Refuse an algorithm whose module has a kernel of another dialect instead of a plan."""
-        entry = self.foreign.get(name)
-        if entry is None:
-            return
-        able = [each for each in self.algorithms.values() if call.operation in each.operations]
-        module = f"module {entry.module!r} has a kernel and no plan"
-        found = f"the algorithm {name!r} of {entry.place}, whose {module}"
-        expected = f"one of {', '.join(each.name for each in able)}, or 'auto'"
-        fix = "name one of these, or write its plan as module: package.module:function"
-        raise CollectiveError(call.name, found, expected, fix)
+    def _algorithm_name(self, call: Call, named: str | None) -> str:
+        """Return the name that a call says, or the default; some operations have only one.
 
-    def _default(self, call: Call) -> str:
-        """Return the algorithm of calls that name none; some operations have only one."""
+        Refuse an algorithm whose module has a kernel of another dialect instead of a plan.
+        """
         able = [name for name, each in self.algorithms.items() if call.operation in each.operations]
-        return able[0] if len(able) == 1 else self.algorithm
+        name = named or (able[0] if len(able) == 1 else self.algorithm)
+        entry = self.foreign.get(name)
+        if entry is not None:
+            module = f"module {entry.module!r} has a kernel and no plan"
+            found = f"the algorithm {name!r} of {entry.place}, whose {module}"
+            expected = f"one of {', '.join(able)}, or 'auto'"
+            fix = "name one of these, or write its plan as module: package.module:function"
+            raise CollectiveError(call.name, found, expected, fix)
+        return name
 
     def _check_tensors(self, call: Call, buffers: Buffers) -> None:
         buffers.check(call.operation)

@@ -14,7 +14,7 @@ from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import NodeKind, place_name
 from tilewright.machine.route import Route, Traffic
 from tilewright.machine.spec import TcmSpec
-from tilewright.memory.place import MemoryKind
+from tilewright.memory.address import MemoryKind
 
 
 class TcmServers(NamedTuple):

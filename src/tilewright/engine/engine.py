@@ -76,7 +76,6 @@ class Engine:
         self._layout = Layout()
         self._checked_events = 0  # when the conservation rules were last checked
         self.guard = RunGuard()  # knows the servers in Python, but not this engine: no cycle
-        self._has_services = False
         self._offsets: tuple[Graph | None, list[int]] = (None, [])
 
     @property
@@ -94,7 +93,6 @@ class Engine:
         service = None
         if spec.service is not None:
             service = checked_service(spec, time_ps, self.guard)
-            self._has_services = True
             self.guard.is_plain = False
         self._layout.note_server(spec)
         return self.core.add_server(
@@ -319,7 +317,10 @@ class Engine:
         DeadlockError; with a limit it is not, since the caller may yet raise a signal.
         """
         if until_ps is not None:
-            self._check_until(until_ps)
+            check_integer("advance", "until_ps", until_ps, 0, LAST_PS)
+            if until_ps < self.now_ps:
+                found, expected = f"until_ps = {until_ps}", f"a time from now on, {self.now_ps} ps"
+                raise EngineError("advance", found, expected, "time never goes back")
         wakes = self._run_core(self.core.advance, NO_LIMIT if until_ps is None else until_ps)
         if not wakes:
             self.settle(limited=until_ps is not None)
@@ -426,7 +427,7 @@ class Engine:
         if self.guard.stop_reason is not None:
             raise self._refusal()
         try:
-            if not self._has_services:
+            if self.guard.is_plain:
                 return call(*args)
             self._check_outside()
             with self.guard:
@@ -491,12 +492,6 @@ class Engine:
     def _check_outside(self) -> None:
         if self.guard.serving is not None:
             raise reentered_error(self.guard.serving)
-
-    def _check_until(self, until_ps: int) -> None:
-        check_integer("advance", "until_ps", until_ps, 0, LAST_PS)
-        if until_ps < self.now_ps:
-            expected = f"a time from now on, {self.now_ps} ps"
-            raise EngineError("advance", f"until_ps = {until_ps}", expected, "time never goes back")
 
     def _names(self) -> Names:
         return Names([server.name for server in self._layout.servers], self._layout.signals)

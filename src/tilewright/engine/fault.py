@@ -5,7 +5,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from tilewright.engine.core import LAST_ACCESS_PS, LAST_PS, MAX_QUEUES, OWNER_SHIFT
-from tilewright.engine.limit import limit_error
+from tilewright.engine.spec import limit_error
 from tilewright.errors import EngineError, InternalError, TilewrightError, TimeLimitError
 from tilewright.limits import MAX_PACKETS
 from tilewright.units import MAX_PS

@@ -93,9 +93,8 @@ class TaskGraph:
         self.rows.append(
             (TRANSFER, route, num_bytes, delay_ps, effect, tag, after, waits, raises, NO_EFFECT, ())
         )
-        number = self.size
-        self.size = number + 1
-        return number
+        self.size += 1
+        return self.size - 1
 
     def exchange(
         self,
@@ -132,9 +131,8 @@ class TaskGraph:
             (EXCHANGE, round_trip, num_bytes, delay_ps, effect, tag, after, waits, raises,
              served_effect, segments)
         )  # fmt: skip
-        number = self.size
-        self.size = number + 1
-        return number
+        self.size += 1
+        return self.size - 1
 
     def hold(
         self,
@@ -155,9 +153,8 @@ class TaskGraph:
         self.rows.append(
             (HOLD, route, hold_ps, delay_ps, effect, tag, after, waits, raises, NO_EFFECT, ())
         )
-        number = self.size
-        self.size = number + 1
-        return number
+        self.size += 1
+        return self.size - 1
 
     def timer(
         self,
@@ -184,9 +181,8 @@ class TaskGraph:
         if self._core is not None:
             raise self._frozen()
         self.rows.append((EARLIER, 0, task_id, 0, NO_EFFECT, 0, (), (), (), NO_EFFECT, ()))
-        number = self.size
-        self.size = number + 1
-        return number
+        self.size += 1
+        return self.size - 1
 
     def transfers(
         self, routes: Integers, *, num_bytes: Integers, delays_ps: Integers, effects: Integers

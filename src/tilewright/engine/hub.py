@@ -98,7 +98,8 @@ class Hub:
         number = self._next_number
         if number > MAX_OWNER or number in self._live:
             number = self._free_number()
-        program = Program(number, name or f"program {number}", ProgramGreenlet(function), args)
+        body = ProgramGreenlet(function)
+        program = Program(number, name or f"program {number}", body, args, body.switch)
         self._next_number = number + 1
         self._num_programs += 1
         self._live[number] = program

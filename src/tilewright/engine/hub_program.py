@@ -1,6 +1,7 @@
 """A program of a hub: what it runs, what it waits for, and how it ended."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from greenlet import GreenletExit
@@ -9,39 +10,22 @@ from tilewright.engine.deadlock import What
 from tilewright.engine.service import ProgramGreenlet
 
 
+@dataclass(eq=False, slots=True, repr=False)
 class Program:
     """A function that runs in simulated time; ``number`` owns the tasks that it submits."""
 
-    __slots__ = (
-        "_args",
-        "_body",
-        "_last",
-        "_next",
-        "_resume",
-        "_what",
-        "end_reason",
-        "ended_by",
-        "is_done",
-        "name",
-        "number",
-        "result",
-    )
-
-    def __init__(
-        self, number: int, name: str, body: ProgramGreenlet, args: tuple[Any, ...]
-    ) -> None:
-        self.number = number
-        self.name = name
-        self.is_done = False
-        self.result: Any = None  # what the function returned
-        self.end_reason: str | None = None  # the error that ended it, if its run ended before it
-        self.ended_by: type[BaseException] = GreenletExit  # raised in it if its run ends before it
-        self._body = body
-        self._args = args  # for its start
-        self._resume: Callable[..., Any] = body.switch
-        self._what: What = ""  # that it waits for
-        self._next: Program | None = None  # the next one that waits for the same task
-        self._last: Program  # the last of them, known to the first if there is a next
+    number: int
+    name: str
+    _body: ProgramGreenlet
+    _args: tuple[Any, ...]  # for its start
+    _resume: Callable[..., Any]
+    is_done: bool = False
+    result: Any = None  # what the function returned
+    end_reason: str | None = None  # the error that ended it, if its run ended before it
+    ended_by: type[BaseException] = GreenletExit  # raised in it if its run ends before it
+    _what: What = ""  # that it waits for
+    _next: "Program | None" = None  # the next one that waits for the same task
+    _last: "Program | None" = None  # the last of them, known to the first if there is a next
 
     def __repr__(self) -> str:
         return f"<Program {self.number} {self.name!r}, {'done' if self.is_done else 'not done'}>"
@@ -56,7 +40,7 @@ class Program:
 
 def append(first: Program, program: Program) -> None:
     """Let a program wait behind the first one that waits for the same task."""
-    before = first if first._next is None else first._last
+    before = first._last if first._next and first._last else first
     before._next = first._last = program
 
 

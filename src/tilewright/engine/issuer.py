@@ -21,8 +21,7 @@ from tilewright.engine.core import (
     IssuedAccess,
     IssuedStep,
 )
-from tilewright.engine.piece import Compile, Pieces
-from tilewright.engine.space import UNTOUCHED, IssuedValue, OpenComposite, Space
+from tilewright.engine.space import UNTOUCHED, Compile, IssuedValue, OpenComposite, Pieces, Space
 from tilewright.units import PS_PER_US
 
 FIRST_TASK = 0

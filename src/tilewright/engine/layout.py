@@ -18,20 +18,6 @@ Item = TypeVar("Item")
 class Layout:
     """Grows with the core, which numbers servers, routes and signals in the order of adding."""
 
-    __slots__ = (
-        "_issuers",
-        "_memories",
-        "_server_numbers",
-        "_signal_names",
-        "_unrated",
-        "_unrated_routes",
-        "num_gates",
-        "num_hops",
-        "num_routes",
-        "servers",
-        "signals",
-    )
-
     def __init__(self) -> None:
         self.servers: list[ServerSpec] = []
         self.num_routes = 0

@@ -15,7 +15,7 @@ from tilewright.evaluation.interval import Mean, mean_of, paired_difference, sha
 from tilewright.evaluation.replay import AttentionSamples, replay_flow
 from tilewright.evaluation.source.base import Case
 from tilewright.evaluation.words import WordSamples, say_words
-from tilewright.records.attention_compare import FlowDifference, QualityRow, TrialRecord
+from tilewright.records.attention.compare import FlowDifference, QualityRow, TrialRecord
 
 NOTHING = Mean(0.0, None)
 MEANS = ("mass", "output_error", "oracle_ratio", "stability", "kl", "nll")

@@ -28,7 +28,7 @@ from tilewright.language.dtype import DType, int1, int4
 from tilewright.language.front import Node, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Pointers
-from tilewright.memory.address_text import access_text
+from tilewright.memory.sanitizer.bounds import access_text
 
 Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
 """How an access lies in memory, where in virtual addresses, and in which memories."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tilewright.engine.limit import Limits, limit_error
+from tilewright.engine.spec import Limits, limit_error
 from tilewright.errors import KernelError
 from tilewright.language.kernel import Kernel
 

@@ -14,7 +14,7 @@ from tilewright.device.ipcq import Ring, RingPool, check_room
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.address import Translator
 from tilewright.executor.effect import EffectLog

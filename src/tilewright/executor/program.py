@@ -9,7 +9,7 @@ import numpy as np
 from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM, NO_WALK
 from tilewright.engine.issuer import Issuer
-from tilewright.engine.limit import limit_error
+from tilewright.engine.spec import limit_error
 from tilewright.errors import TileRoomError
 from tilewright.executor.address import Translator
 from tilewright.executor.error import held_text

@@ -10,15 +10,14 @@ from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.limit import Limits
-from tilewright.engine.spec import EngineKind
+from tilewright.engine.spec import EngineKind, Limits
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import GemmCharge
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryPlace
+from tilewright.memory.address import MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.native import native_core
 

@@ -2,7 +2,7 @@
 
 from tilewright.device.dma import Access
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host.context import RuntimeContext
 from tilewright.machine.coords import PeCoord

@@ -16,7 +16,7 @@ from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.tuning import RingKeys, parse_ring
 from tilewright.collectives.work import Workers
 from tilewright.engine import AUTO, Auto, EngineKind
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import RequestError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host.distributed import Distributed

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from tilewright.canonical import content_hash
 from tilewright.errors import SpecError
 from tilewright.machine.address import (
     AddressLayout,
@@ -17,7 +18,6 @@ from tilewright.machine.node import Link, Node, NodeKind, NodeName, format_name,
 from tilewright.machine.route import Route, RouteTable, Traffic, build_routes
 from tilewright.machine.spec import MachineSpec, RefreshSpec
 from tilewright.machine.topology.machine import build_topology
-from tilewright.records import content_hash
 
 _HOST = format_name(NodeName(NodeKind.HOST))
 _OF_A_PE = frozenset((NodeKind.PE_DMA, NodeKind.PE_CPU, NodeKind.HBM_CTRL))

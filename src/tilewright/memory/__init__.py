@@ -1,7 +1,15 @@
 """Byte-addressed storage, allocators, page tables, sanitizer."""
 
-from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
-from tilewright.memory.allocator import Allocation, Allocator, AllocatorStatistics
+from tilewright.memory.address import (
+    MemoryKind,
+    MemoryPlace,
+    PhysicalByte,
+    RangeMapping,
+    VirtualByte,
+    VirtualPage,
+    VirtualRange,
+)
+from tilewright.memory.allocator import Allocation, Allocator, AllocatorStatistics, VirtualSpace
 from tilewright.memory.mapping import (
     MapMsg,
     MappingPlan,
@@ -12,12 +20,9 @@ from tilewright.memory.mapping import (
     plan_mapping,
 )
 from tilewright.memory.page_table import PageTable, PhysicalRun
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.store import ByteStore
-from tilewright.memory.virtual import VirtualSpace
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 __all__ = (
     "Allocation",

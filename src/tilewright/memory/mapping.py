@@ -29,9 +29,8 @@ from typing import assert_never
 from tilewright.errors import RegistryError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
-from tilewright.memory.address import VirtualByte
-from tilewright.memory.run_index import Extent, RunIndex
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
+from tilewright.memory.address import RangeMapping, VirtualRange
+from tilewright.memory.runs import RunIndex, is_aligned
 
 
 class Sight(Enum):
@@ -106,7 +105,7 @@ def num_entries(ranges: Iterable[VirtualRange], page_bytes: int) -> int:
     in_order = sorted(ranges, key=attrgetter("first"))
     if any(each.times > 1 for each in in_order):
         end = max(each.end for each in in_order)
-        if all(_is_aligned(each, page_bytes, end) for each in in_order):
+        if is_aligned(in_order, page_bytes, end):
             return sum(each.times for each in in_order)
         singles = (single for each in in_order for single in each.single())
         in_order = sorted(singles, key=attrgetter("first"))
@@ -114,15 +113,6 @@ def num_entries(ranges: Iterable[VirtualRange], page_bytes: int) -> int:
         before.end < after.first and after.first // page_bytes <= (before.end - 1) // page_bytes + 1
         for before, after in pairwise(in_order)
     )
-
-
-def _is_aligned(virtual: VirtualRange, page_bytes: int, end: int) -> bool:
-    """Whether ranges begin and end with pages: what lies between two of them are whole pages.
-
-    The last of all ranges may end anywhere.
-    """
-    is_whole = virtual.num_bytes % page_bytes == 0 or (virtual.times == 1 and virtual.end == end)
-    return is_whole and virtual.first % page_bytes == virtual.step % page_bytes == 0
 
 
 def plan_mapping(
@@ -279,10 +269,9 @@ def _copies_by_range(
 
 def _check_apart(name: str, ranges: Sequence[VirtualRange]) -> None:
     """Refuse ranges that overlap without being the same."""
-    extents = ((Extent(each.first, each.num_bytes, each.times, each.step), each) for each in ranges)
-    both = RunIndex(extents).overlap()
+    both = RunIndex((each, each) for each in ranges).overlap()
     if both is not None:
-        before, after = (VirtualRange(VirtualByte(each.start), each.num_bytes) for each in both)
+        before, after = (VirtualRange(each.first, each.num_bytes) for each in both)
         found = f"shards of {before} and {after}"
         fix = "cut shards at the same bytes"
         raise RegistryError(name, found, "ranges that are apart, or copies of one", fix)

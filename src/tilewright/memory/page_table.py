@@ -11,9 +11,17 @@ from itertools import pairwise
 from operator import itemgetter
 
 from tilewright.errors import AddressError, PageFaultError, RegistryError, UnitError
-from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
-from tilewright.memory.page_band import NOWHERE, Band, Span, bands_of
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
+from tilewright.memory.address import (
+    NOWHERE,
+    Band,
+    PhysicalByte,
+    RangeMapping,
+    Span,
+    VirtualByte,
+    VirtualPage,
+    VirtualRange,
+    bands_of,
+)
 
 PhysicalRun = tuple[PhysicalByte, int]
 """Where neighbouring bytes are, and how many."""

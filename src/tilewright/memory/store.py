@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import InternalError, MemoryAccessError
-from tilewright.memory.store_arena import Arena, pieces_of
-from tilewright.memory.store_fill import Fills, repeated_word, word_of
+from tilewright.memory.store_arena import Arena, Fills, pieces_of, repeated_word, word_of
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]

@@ -1,25 +1,28 @@
-"""Values beside their reference in float64: one figure and the tolerance that it has to keep."""
+"""Values beside their reference in float64, and the outcome of a program of one launch."""
 
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from tilewright.errors import BenchError
-
-Array = np.ndarray[Any, Any]
-
-_TOLERANCES = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-5}  # relative to the norm of a row
+from tilewright.host import LaunchReport, RuntimeContext
+from tilewright.programs.bound import Work, bound_of
+from tilewright.programs.contract import BenchOutcome
+from tilewright.programs.inputs import Array
+from tilewright.programs.latency import Path
+from tilewright.units import ROW_TOLERANCES
 
 
 def tolerance_of(dtype: str) -> float:
-    """For results that were computed in f32 and rounded to ``dtype`` once."""
-    if dtype not in _TOLERANCES:
-        raise BenchError("values", dtype, f"one of {', '.join(_TOLERANCES)}", "take another dtype")
-    return _TOLERANCES[dtype]
+    """Return the tolerance of results that were computed in f32 and rounded to ``dtype`` once."""
+    if dtype not in ROW_TOLERANCES:
+        expected = f"one of {', '.join(ROW_TOLERANCES)}"
+        raise BenchError("values", dtype, expected, "take another dtype")
+    return ROW_TOLERANCES[dtype]
 
 
 def row_error(found: Array, expected: Array) -> float:
-    """The greatest error of an element, relative to the norm of its row (the last axis).
+    """Return the greatest error of an element, relative to the norm of its row (the last axis).
 
     A row of zeros counts with its absolute error. A value that is no number is infinitely wrong.
 
@@ -33,3 +36,28 @@ def row_error(found: Array, expected: Array) -> float:
     norms = np.linalg.norm(wide, axis=-1, keepdims=True)
     errors = np.abs(np.asarray(found, np.float64) - wide) / np.where(norms > 0, norms, 1.0)
     return float(np.max(np.nan_to_num(errors, nan=np.inf), initial=0.0))
+
+
+def measured(
+    torch: RuntimeContext,
+    report: LaunchReport,
+    work: Work,
+    error: Callable[[], float],
+    *,
+    tolerance: float,
+    path: Path | None = None,
+    messages: Mapping[str, tuple[int, int]] | None = None,
+    notes: tuple[str, ...] = (),
+) -> BenchOutcome:
+    """Return the outcome of a program of one launch, with its bound (see ``bound_of``).
+
+    Without ``path`` every PE of the launch loads, computes and stores once. ``error`` is called
+    only where there are values.
+    """
+    return BenchOutcome(
+        bound=bound_of(torch.machine, work, path or Path(pes=report.pes), messages),
+        launches=(report,),
+        max_error=error() if torch.carries_data else None,
+        tolerance=tolerance,
+        notes=notes,
+    )

@@ -6,8 +6,7 @@ from types import MappingProxyType
 
 from tilewright.errors import RegistryError
 from tilewright.host import LaunchReport
-from tilewright.programs.fit import NO_FIT, ProgramFit
-from tilewright.programs.parameter import BenchParameter, parameters_of
+from tilewright.programs.parameter import NO_FIT, BenchParameter, ProgramFit, parameters_of
 
 
 @dataclass(frozen=True, slots=True)

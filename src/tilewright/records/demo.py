@@ -4,11 +4,10 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from tilewright.records.attention_decode import DecodeAttention
-from tilewright.records.attention_run import NeedleFigures
-from tilewright.records.document import Document, Fraction, Seconds, Sha256
-from tilewright.records.machine_show import MachineFigures
-from tilewright.records.versions import Versions
+from tilewright.records.attention.decode import DecodeAttention
+from tilewright.records.attention.run import NeedleFigures
+from tilewright.records.document import Document, Fraction, Seconds, Sha256, Versions
+from tilewright.records.machine import MachineFigures
 
 
 class DemoSizes(Document):

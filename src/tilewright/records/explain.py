@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 
 from tilewright.records.document import Document, Fraction, JsonScalar
-from tilewright.records.run_use import ChannelUse, ResourceUse
+from tilewright.records.run.part import ChannelUse, ResourceUse
 
 
 class PartShare(Document):

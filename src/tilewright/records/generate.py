@@ -4,10 +4,9 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
-from tilewright.records.document import Document, Seconds, Sha256, StateAdvanceName
-from tilewright.records.step_latency import LatencySelection, MachineFigures, StepFigures
-from tilewright.records.versions import Versions
+from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.run import BytesByKind, PageFigures, PlanFigures, RowCounts
+from tilewright.records.document import Document, Seconds, Sha256, Versions
 
 
 class ModelFigures(Document):
@@ -22,14 +21,11 @@ class ModelFigures(Document):
     parameters: PositiveInt
 
 
-class DecodePlanFigures(Document):
+class DecodePlanFigures(PlanFigures):
     """How many pages a row might read. A row is one KV head of one layer at one step."""
 
     page_size: PositiveInt
     budget: PositiveInt | None  # pages, reserved ones included; None: every page
-    reserved_first: NonNegativeInt
-    reserved_last: PositiveInt
-    state_advance: StateAdvanceName  # which blocks a Save writes
     dense_layers: NonNegativeInt  # the first so many layers read every page
 
 

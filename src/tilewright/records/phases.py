@@ -72,3 +72,28 @@ class PhaseSpread(Document):
         if self.half_width_ps is None or self.unseen_ps <= self.half_width_ps:
             return False
         return self.unseen_ps >= NARROW_FRACTION * self.mean_ps
+
+
+class Timed(Document):
+    """A latency, with its mean and spread where it was taken at several refresh phases."""
+
+    latency_ps: NonNegativeInt
+    phases: PhaseSpread | None = None
+    """Latency over refresh phases, of which its own is the first. None: nothing refreshes, an older
+    record, or a run that was interrupted."""
+
+    @model_validator(mode="after")
+    def _check_phases(self) -> Self:
+        if self.phases is not None and self.phases.latencies_ps[0] != self.latency_ps:
+            raise ValueError("latency_ps is not that of the first of the phases")
+        return self
+
+    @property
+    def mean_ps(self) -> float:
+        """Latency that stands for the run: the mean over refresh phases, if there are any."""
+        return self.latency_ps if self.phases is None else self.phases.mean_ps
+
+    @property
+    def figure_ps(self) -> int:
+        """Mean latency in whole picoseconds."""
+        return round(self.mean_ps)

@@ -4,9 +4,8 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-from tilewright.records.document import Document, Sha256
-from tilewright.records.phases import PhaseSpread
-from tilewright.records.versions import Versions
+from tilewright.records.document import Document, Sha256, Versions
+from tilewright.records.phases import Timed
 
 
 class Breakdown(Document):
@@ -20,14 +19,13 @@ class Breakdown(Document):
     refresh: NonNegativeInt
 
 
-class ProbeRow(Document):
+class ProbeRow(Timed):
     """One case at one size; bytes are per issuer, bandwidth counts all bytes of the case."""
 
     case: str
     bytes: PositiveInt
     issuers: PositiveInt
     latency_ps: PositiveInt  # at the machine's own refresh phase, as is the breakdown
-    phases: PhaseSpread | None = None  # latency over refresh phases, of which its own is the first
     bound_ps: PositiveInt  # no queueing, no refresh
     ratio: PositiveFloat  # mean latency / bound
     bandwidth_gbs: PositiveFloat  # by the mean latency

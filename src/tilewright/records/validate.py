@@ -4,8 +4,7 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 
-from tilewright.records.document import Document
-from tilewright.records.versions import Versions
+from tilewright.records.document import Document, Versions
 
 
 class OracleRow(Document):

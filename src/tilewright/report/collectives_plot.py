@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tilewright.records.collectives_bench import CollectiveRow, CollectivesBenchRecord
+from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
 from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
 from tilewright.report.style import COLOURS
 from tilewright.report.svg import shorten
@@ -69,7 +69,7 @@ def _add_row(plot: Plot, axes: "Axes", index: int, row: CollectiveRow) -> None:
     middle = _middle(index)
     label = f"{row.topology}, {row.algorithm}, {row.buffer}, {format_bytes(row.bytes)}"
     plot.text(MARGIN, middle, shorten(label, LABEL_WIDTH, size=TEXT_SIZE))
-    latency = format_ps(round(row.mean_ps))
+    latency = format_ps(row.figure_ps)
     plot.text(LATENCY_AT, middle, latency, role="pale", ha="right")
     plot.text(RATE_AT, middle, f"{row.busbw_gbs:.1f} GB/s", role="pale", ha="right")
     if row.bound_ps:

@@ -19,7 +19,7 @@ def compare_runs(
     versions = tuple(_changes(_versions(before), _versions(after)))
     machine = tuple(_changes(_machine(before), _machine(after)))
     verdicts = tuple(_changes(_verdict(before), _verdict(after)))
-    means_ps = [_mean_ps(record) for record in (before, after)]
+    means_ps = [before.mean_ps, after.mean_ps]
     noise_ps = _noise_ps(before, after)
     return CompareRecord(
         before=before_name,
@@ -36,10 +36,6 @@ def compare_runs(
         lines=tuple(_figures(before.lines_ps, after.lines_ps)),
         utilisation=tuple(_changes(before.utilisation, after.utilisation)),
     )
-
-
-def _mean_ps(record: RunRecord) -> float:
-    return record.latency_ps if record.phases is None else record.phases.mean_ps
 
 
 def _noise_ps(*records: RunRecord) -> float | None:
@@ -89,7 +85,7 @@ def _machine(record: RunRecord) -> dict[str, JsonScalar]:
 
 def _totals(record: RunRecord) -> dict[str, int | None]:
     return {
-        "latency_ps": round(_mean_ps(record)),
+        "latency_ps": record.figure_ps,
         "bound_ps": record.bound_ps,
         **{f"totals.{name}": value for name, value in dict(record.totals).items()},
         **{f"counters.{name}": value for name, value in record.counters.items()},

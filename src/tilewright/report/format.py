@@ -1,4 +1,4 @@
-"""Figures of a machine in the words and units that people read."""
+"""Figures of machines, runs and steps in the words and units that people read."""
 
 from typing import assert_never
 
@@ -14,7 +14,9 @@ from tilewright.machine.spec import (
     RingSpec,
     SystolicSpec,
 )
-from tilewright.units import PS_PER_US, count_text, format_rate
+from tilewright.records import Bottleneck
+from tilewright.records.phases import PhaseSpread
+from tilewright.units import PS_PER_US, count_text, format_bytes, format_ps, format_rate, share_text
 
 
 def rate_text(bytes_per_us: int) -> str:
@@ -113,3 +115,155 @@ def gemm_text(gemm: GemmSpec) -> str:
             return f"{gemm.rows} x {gemm.columns} x {gemm.depth}"
         case SystolicSpec():
             return f"{gemm.rows} x {gemm.columns} systolic"
+
+
+UNKNOWN = "±?"  # there are too few phases for their half-width to mean anything
+
+
+def width_text(phases: PhaseSpread | None) -> str:
+    """Return the half-width as a share of the mean; empty if there is none.
+
+    >>> width_text(None)
+    ''
+    """
+    fraction = None if phases is None else phases.relative_half_width
+    if phases is None or fraction is None:
+        return ""
+    return UNKNOWN if phases.may_miss_refresh else f"±{100 * fraction:.1f}%"
+
+
+def ends_text(phases: PhaseSpread | None) -> str:
+    """Return the smallest and the largest latency; empty of one phase.
+
+    >>> ends_text(None)
+    ''
+    """
+    if phases is None or phases.count == 1:
+        return ""
+    return f"{format_ps(phases.min_ps)} to {format_ps(phases.max_ps)}"
+
+
+def latency_text(latency_ps: int, phases: PhaseSpread | None) -> str:
+    """Return the mean with its half-width, smallest and largest."""
+    text = format_ps(latency_ps if phases is None else round(phases.mean_ps))
+    if phases is None or phases.reason == "long":
+        return text
+    if phases.count == 1:
+        return f"{text} (at one refresh phase; --phases has the spread)"
+    told = f"mean of {phases.count} refresh phases, {ends_text(phases)}"
+    if phases.may_miss_refresh:
+        told += "; too few to know how well"
+    return f"{text} {width_text(phases)} ({told})"
+
+
+PART_WORDS = {
+    "dispatch": "dispatch from the host",
+    "issue": "issue by the PE's CPU and scheduler",
+    "translation": "address translation",
+    "memory_read": "memory reads",
+    "memory_write": "memory writes",
+    "refresh": "refresh of the memory",
+    "link_queueing": "queueing in front of links",
+    "tcm_port": "the ports of the TCM",
+    "gemm": "the GEMM unit",
+    "vector": "the vector unit",
+    "message": "messages on their way",
+    "message_wait": "waiting for messages",
+    "execution": "execution, not told apart",
+    "completion": "completion back to the host",
+    "host_transfer": "transfers of the host",
+    "other": "something else",
+}
+
+_UNITS = {
+    "gemm": "the GEMM unit of",
+    "vector": "the vector unit of",
+    "cpu": "the CPU of",
+    "sram": "the SRAM of",
+    "tcm.read": "the read port of the TCM of",
+    "tcm.write": "the write port of the TCM of",
+}
+
+
+def bottleneck_words(found: Bottleneck | None) -> str:
+    if found is None:
+        return "none: no time passed"
+    share = share_text(found.share)
+    match found.kind:
+        case "part":
+            return f"{PART_WORDS[found.name]}: {share} of the time, on the critical path"
+        case "memory" if found.name.endswith(".sram"):
+            return f"{_unit_words(found.name)}: in use {share} of the time"
+        case "memory":
+            return f"the HBM behind {found.name}: in use {share} of the time, refresh included"
+        case "link":
+            return f"the link {found.name}: in use {share} of the time"
+        case "unit":
+            return f"{_unit_words(found.name)}: in use {share} of the time"
+
+
+def _unit_words(name: str) -> str:
+    for unit, words in _UNITS.items():
+        if name.endswith(f".{unit}"):
+            return f"{words} {name.removesuffix(f'.{unit}')}"
+    return name
+
+
+_SHORT_UNITS = {
+    "gemm": "GEMM",
+    "vector": "vector",
+    "cpu": "PE CPU",
+    "tcm.read": "TCM port",
+    "tcm.write": "TCM port",
+}
+
+
+def short_latency(latency_ps: int) -> str:
+    """Three figures are enough to compare.
+
+    >>> short_latency(307_218_542), short_latency(1_234_567), short_latency(0)
+    ('307 us', '1.23 us', '0 ps')
+    """
+    rounding = 10 ** max(0, len(str(latency_ps)) - 3)
+    return format_ps((latency_ps + rounding // 2) // rounding * rounding)
+
+
+def short_bytes(num_bytes: int) -> str:
+    """Two or three figures are enough to compare.
+
+    >>> short_bytes(8_589_934_592), short_bytes(157_286_400), short_bytes(1000)
+    ('8.0 GiB', '150 MiB', '1000 B')
+    """
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        amount = num_bytes / 2**power
+        if amount >= 1:
+            return f"{amount:.{1 if amount < 10 else 0}f} {unit}"
+    return format_bytes(num_bytes)
+
+
+def short_bottleneck(found: Bottleneck | None) -> str:
+    """What had the greatest share, without its place.
+
+    >>> short_bottleneck(Bottleneck(kind="memory", name="sip0.cube0.hbm_ctrl.pe3", share=0.93))
+    'HBM 93 %'
+    >>> short_bottleneck(Bottleneck(kind="part", name="memory_read", share=0.5))
+    'memory read 50 %'
+    """
+    if found is None:
+        return "none"
+    return f"{_what(found)} {share_text(found.share)}"
+
+
+def _what(found: Bottleneck) -> str:
+    match found.kind:
+        case "part":
+            return found.name.replace("_", " ")
+        case "memory":
+            return "HBM"
+        case "link":
+            return "link"
+        case "unit":
+            names = (
+                words for unit, words in _SHORT_UNITS.items() if found.name.endswith(f".{unit}")
+            )
+            return next(names, "unit")

@@ -4,17 +4,19 @@ The only module that imports matplotlib. It does so inside functions: the import
 second, and commands that draw nothing do not wait for it.
 """
 
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from xml.etree import ElementTree
 
 from tilewright.errors import RecordError
 from tilewright.records import check_target
-from tilewright.report.plot_svg import plain_svg
 from tilewright.report.style import COLOURS, LEGEND_SIZE, PLOT_SHEET
 from tilewright.report.svg import sayable, shorten, text_width
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
 
 PER_INCH = 72  # pixels, as in every SVG of matplotlib
 ROUND_FACTORS = (1.0, 2.0, 5.0)
@@ -191,3 +194,61 @@ def label_points(axes: "Axes", points: Sequence[tuple[float, float, str, str]]) 
 
 def _overlap(one: Box, other: Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_HREF = "{http://www.w3.org/1999/xlink}href"
+_DECIMAL = re.compile(r"-?\d+\.\d+")
+_REFERRING = ("id", "clip-path")
+_NO_TURN = "rotate(-0 "
+
+
+def plain_svg(drawn: str, title: str, tips: Mapping[str, str]) -> str:
+    """Return the picture with a title; ``tips`` are texts for the pointer, by an element's name."""
+    root = ElementTree.fromstring(sayable(drawn))
+    shapes = {element.get("id"): element for element in root.iter(f"{_SVG}path")}
+    for parent in list(root.iter()):
+        for index, child in enumerate(list(parent)):
+            if child.tag == f"{_SVG}use":
+                parent[index] = _copied(shapes[child.attrib[_HREF].removeprefix("#")], child)
+        for child in parent.findall(f"{_SVG}defs"):
+            parent.remove(child)
+    for element in list(root.iter()):
+        tip = tips.get(element.get("id", ""))
+        if tip is not None:
+            element.insert(0, _titled(tip))
+        element.tag = element.tag.removeprefix(_SVG)
+        element.attrib = {
+            name: _DECIMAL.sub(_rounded, value)
+            for name, value in element.attrib.items()
+            if name not in _REFERRING and not value.startswith(_NO_TURN)
+        }
+    root.attrib = {
+        "xmlns": _SVG.strip("{}"),
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "stroke-linejoin": "round",
+    }
+    root.insert(0, _titled(title))
+    ElementTree.indent(root, "")
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _copied(shape: ElementTree.Element, use: ElementTree.Element) -> ElementTree.Element:
+    """Return the shape where its use puts it."""
+    found = copy(shape)
+    place = f"translate({use.get('x', '0')} {use.get('y', '0')})"
+    style = use.get("style", shape.get("style", ""))
+    found.attrib = {"d": shape.attrib["d"], "transform": place, "style": style}
+    return found
+
+
+def _titled(text: str) -> ElementTree.Element:
+    title = ElementTree.Element("title")
+    title.text = sayable(text)
+    return title
+
+
+def _rounded(number: re.Match[str]) -> str:
+    value = round(float(number[0]), 2) + 0.0  # there is no -0
+    return f"{value:.2f}".rstrip("0").rstrip(".")

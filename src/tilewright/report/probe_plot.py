@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tilewright.records import ProbeRecord, ProbeRow
-from tilewright.report.phase_words import figure_ps
 from tilewright.report.plot import Plot, legend_mark, open_plot, set_log_scale
 from tilewright.report.style import COLOURS, series_mark, series_role
 from tilewright.units import format_bytes, format_ps
@@ -74,13 +73,10 @@ PANELS = (
     _Panel(
         title="latency",
         left=532,
-        found=lambda row: figure_ps(row.latency_ps, row.phases),
+        found=lambda row: row.figure_ps,
         bound=lambda row: row.bound_ps,
         label=lambda time_ps: format_ps(round(time_ps)),
-        tip=lambda row: (
-            f"{format_ps(figure_ps(row.latency_ps, row.phases))}, "
-            f"at least {format_ps(row.bound_ps)}"
-        ),
+        tip=lambda row: f"{format_ps(row.figure_ps)}, at least {format_ps(row.bound_ps)}",
     ),
 )
 

@@ -1,12 +1,16 @@
-"""Colours, marks and letters of pages and plots.
+"""Colours, marks and letters of pages and plots, and pages from their templates.
 
 Pictures are drawn in the light colours. On a page ``themed`` names a variable instead of each,
-which the page's style sheet sets for light and for dark screens.
+which the page's style sheet sets for light and for dark screens. Jinja escapes whatever a page is
+given, but for pictures, which are markup already.
 """
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from tilewright.records import write_file
 from tilewright.report.svg import INK
 
 LEGEND_SIZE = 14.0
@@ -137,3 +141,23 @@ def heat_role(share: float) -> str:
 def _variable(colour: re.Match[str]) -> str:
     role = _ROLES.get(colour[0])
     return colour[0] if role is None else f"var(--{role})"
+
+
+def render_page(template: str, **values: Any) -> str:
+    """Return HTML that is also well-formed XML; equal values give equal bytes."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  # for pages only
+
+    environment = Environment(
+        loader=PackageLoader("tilewright.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(template).render(light=COLOURS, dark=DARK_COLOURS, **values)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page whole or not at all; an older file is replaced in one step."""
+    write_file(path, text.encode(), "page")

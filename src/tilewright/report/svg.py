@@ -3,7 +3,9 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tilewright.records import write_file
 
@@ -15,6 +17,60 @@ _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 _NARROW = frozenset(" .,:;'!|ijlI()[]/ftr-·")
 _BROAD = frozenset("mwMW@%&…—")
 _BOLD = 1.12  # times as wide
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle of a picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        return self.x + self.width / 2, self.y + self.height / 2
+
+    def inset(self, margin: float) -> "Box":
+        inner = self.width - 2 * margin, self.height - 2 * margin
+        return Box(self.x + margin, self.y + margin, *inner)
+
+    def split_bottom(self, height: float) -> tuple["Box", "Box"]:
+        """What is above, and a strip of that height at the bottom."""
+        above = Box(self.x, self.y, self.width, self.height - height)
+        return above, Box(self.x, above.bottom, self.width, height)
+
+
+def row_of_boxes(box: Box, count: int, gap: float) -> list[Box]:
+    """Equal boxes beside each other that fill a box."""
+    width = (box.width - (count - 1) * gap) / count
+    return [Box(box.x + i * (width + gap), box.y, width, box.height) for i in range(count)]
+
+
+def grid_of_boxes(
+    area: Box, columns: int, rows: int, width: float, height: float
+) -> dict[tuple[int, int], Box]:
+    """Return boxes by column and row, each in the middle of an equal cell of an area."""
+    cell_width, cell_height = area.width / columns, area.height / rows
+    return {
+        (column, row): Box(
+            area.x + (column + 0.5) * cell_width - width / 2,
+            area.y + (row + 0.5) * cell_height - height / 2,
+            width,
+            height,
+        )
+        for row in range(rows)
+        for column in range(columns)
+    }
 
 
 class Svg:
@@ -41,6 +97,10 @@ class Svg:
         """``tip`` is shown when the pointer rests on the shape."""
         places = {"x": x, "y": y, "width": width, "height": height, "rx": radius}
         self._add("rect", places, {"fill": fill, "stroke": stroke, "stroke-dasharray": dash}, tip)
+
+    def box(self, box: Box, *, fill: str, **looks: Any) -> None:
+        """Draw a rectangle where a box is."""
+        self.rect(box.x, box.y, box.width, box.height, fill=fill, **looks)
 
     def line(
         self,

@@ -20,9 +20,9 @@ from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord
 from tilewright.machine.node import place_name
 from tilewright.machine.spec import MmuSpec
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.allocator import Allocator
 from tilewright.memory.page_table import PageTable
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.store import ByteStore
 

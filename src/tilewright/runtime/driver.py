@@ -19,7 +19,7 @@ from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph
 from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub
 from tilewright.engine.hub_program import Program
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import (
     DeadlockError,
     EngineError,
@@ -33,8 +33,7 @@ from tilewright.executor.post import Post
 from tilewright.executor.quiet import quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.sanitizer.address_space import QuarantinedSpace
-from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
+from tilewright.memory.allocator import QuarantinedSpace, VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.device import (
     DeviceMemory,
     HostEffects,

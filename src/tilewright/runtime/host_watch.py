@@ -14,10 +14,10 @@ from tilewright.executor.effect import WatchedEffectLog
 from tilewright.language.dtype import DType, int4
 from tilewright.language.executor import program_here
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.address import VirtualRange
 from tilewright.memory.sanitizer.access import AccessKind, Launch
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
-from tilewright.memory.virtual_range import VirtualRange
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.request import Request
 
@@ -29,13 +29,8 @@ ROOMS = (
 """Where no line of a user's host program is."""
 
 
-def note_pages(
-    note: Callable[..., WatchedTensor], pages: TensorPages, at_ps: int = 0
-) -> WatchedTensor:
-    """Describe a tensor to a book or a sanitizer, by ``TensorBook.add`` or what has its parameters.
-
-    ``at_ps`` is the time of the allocation.
-    """
+def watched_tensor(pages: TensorPages) -> WatchedTensor:
+    """Describe a tensor to a book or a sanitizer."""
     placement, base = pages.placement, pages.base
     regions = [
         Region(
@@ -55,15 +50,9 @@ def note_pages(
         TensorPart(base + part.offset, tuple(extent.start for extent in part.box), part.shape)
         for part in placement.parts
     ]
-    return note(
-        placement.name,
-        placement.shape,
-        str(placement.dtype),
-        item_bits(placement.dtype),
-        regions=regions,
-        parts=parts,
-        sight=pages.sight,
-        at_ps=at_ps,
+    bits = item_bits(placement.dtype)
+    return WatchedTensor(
+        placement.name, placement.shape, str(placement.dtype), bits, parts, regions, pages.sight
     )
 
 
@@ -71,7 +60,7 @@ def book_of(tensors: Iterable[TensorPages]) -> TensorBook:
     """Return a book of these tensors, for the text of one error."""
     book = TensorBook()
     for pages in tensors:
-        note_pages(book.add, pages)
+        book.add(watched_tensor(pages))
     return book
 
 
@@ -99,7 +88,7 @@ class HostWatch:
 
     def note_tensor(self, pages: TensorPages) -> None:
         """A tensor has memory, which nobody has written."""
-        self._tensors[pages.base] = note_pages(self.sanitizer.note_tensor, pages, self._now_ps())
+        self._tensors[pages.base] = self.sanitizer.note_tensor(watched_tensor(pages))
 
     def note_free(self, pages: TensorPages) -> None:
         """Its memory is to be given back."""

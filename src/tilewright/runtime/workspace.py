@@ -16,7 +16,7 @@ from tilewright.device.check import num_bytes_of
 from tilewright.device.command import CommandPath
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.grid import checked_grid, dealt
@@ -31,16 +31,20 @@ from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checke
 from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import PhysicalByte, VirtualByte, VirtualPage
-from tilewright.memory.mapping import Sight
+from tilewright.memory.address import (
+    MemoryKind,
+    MemoryPlace,
+    PhysicalByte,
+    RangeMapping,
+    VirtualByte,
+    VirtualPage,
+    VirtualRange,
+)
+from tilewright.memory.allocator import QuarantinedSpace, VirtualSpace, virtual_capacity_bytes
 from tilewright.memory.page_table import PageTable
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.access import AccessKind
-from tilewright.memory.sanitizer.address_space import QuarantinedSpace
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
-from tilewright.memory.virtual import VirtualSpace, virtual_capacity_bytes
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.device import (
     DeviceMemory,
     Mmus,
@@ -155,7 +159,7 @@ class Workspace:
         self._names[array] = f"array{self._num_arrays}"
         self._num_arrays += 1
         if self._sanitizer is not None:
-            self._watched[address] = self._note(self._sanitizer.note_tensor, array)
+            self._watched[address] = self._sanitizer.note_tensor(self._watched_tensor(array))
         return array
 
     def write(self, array: PlacedArray, values: np.ndarray[Any, Any]) -> None:
@@ -303,28 +307,23 @@ class Workspace:
         if self._sanitizer is not None:
             self._sanitizer.end_launch(run.sanitizer.launch)
 
-    def _note(self, note: Callable[..., WatchedTensor], array: PlacedArray) -> WatchedTensor:
-        """Describe an array, whose bytes count as never written; see ``note_pages``."""
+    def _watched_tensor(self, array: PlacedArray) -> WatchedTensor:
+        """Describe an array to a book or a sanitizer."""
         regions = []
         for mapping in self._mappings[array.address]:
             place, offset = self._memory.place_of(mapping.physical)
             virtual = mapping.virtual
             regions.append(Region(place.pe, offset, virtual.first, virtual.num_bytes, place.kind))
-        return note(
-            self._names[array],
-            array.shape,
-            str(array.dtype),
-            item_bits(array.dtype),
-            regions=regions,
-            parts=[TensorPart(array.address, (0,) * len(array.shape), array.shape)],
-            sight=Sight.ALL,
-            at_ps=self.device.engine.now_ps,
+        parts = [TensorPart(array.address, (0,) * len(array.shape), array.shape)]
+        bits = item_bits(array.dtype)
+        return WatchedTensor(
+            self._names[array], array.shape, str(array.dtype), bits, parts, regions
         )
 
     def _book(self) -> TensorBook:
         book = TensorBook()
         for array in self._names:
-            self._note(book.add, array)
+            book.add(self._watched_tensor(array))
         return book
 
     def _note_host(self, kind: AccessKind, array: PlacedArray) -> None:

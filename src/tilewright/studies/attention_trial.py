@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
+from tilewright.attention.backends.reference.op.frame import Counters
 from tilewright.attention.graph import DType, FlowKind, Graph, Side, graph_hash
 from tilewright.attention.ops.leaf import PromptMass
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.errors import AttentionError
 from tilewright.processes import memory_bytes
-from tilewright.records import installed_versions
-from tilewright.records.attention_run import (
+from tilewright.records import Document, installed_versions
+from tilewright.records.attention.run import (
     AttentionRunRecord,
     BytesByKind,
     MassFigures,
@@ -23,7 +24,7 @@ from tilewright.records.attention_run import (
     RowCounts,
     TrialSizes,
 )
-from tilewright.studies.attention_data import RequestData, draw_request
+from tilewright.studies.decode.data import RequestData, draw_request
 from tilewright.units import format_bytes
 
 PREFILL_TOKENS = 8192  # written at a time
@@ -213,22 +214,15 @@ def _softmax(logits: Floats) -> Floats:
 def _record(
     graph: Graph, spec: TrialSpec, kv_heads: int, session: Session, findings: Findings
 ) -> AttentionRunRecord:
-    geometry, counters = graph.geometry, session.counters
-    num_bytes, mean_mass = counters.num_bytes, float(np.mean(findings.masses))
-    return AttentionRunRecord(
+    mean_mass = float(np.mean(findings.masses))
+    return AttentionRunRecord.of(
         versions=installed_versions(engine="none"),
         flow=graph.name,
-        flow_kind=geometry.kind.value,
+        flow_kind=graph.geometry.kind.value,
         graph_hash=graph_hash(graph),
         backend="reference",
         namespace=spec.namespace,
         sizes=_sizes(graph, spec, kv_heads),
-        pages=PageFigures(
-            in_rows=findings.pages_in_rows,
-            scored=counters.pages_scored,
-            selected=counters.pages_selected,
-            read=counters.pages_read,
-        ),
         mass=MassFigures(
             mean=_share(mean_mass),
             worst=_share(min(findings.masses)),
@@ -237,20 +231,7 @@ def _record(
         output_error_mean=float(np.mean(findings.errors)),
         output_error_worst=float(max(findings.errors)),
         needles=NeedleFigures(planted=findings.planted_needles, found=findings.found_needles),
-        num_bytes=BytesByKind(
-            kv_read=num_bytes.kv_read,
-            summary_read=num_bytes.summary_read,
-            state_read=num_bytes.state_read,
-            state_written=num_bytes.state_written,
-            kv_written=num_bytes.kv_written,
-            summary_written=num_bytes.summary_written,
-            dense_kv_read=findings.dense_bytes,
-        ),
-        rows=RowCounts(
-            sparse=counters.sparse_rows,
-            dense=dict(counters.dense_rows),
-            nan_scores=counters.nan_scores,
-        ),
+        **counted(session.counters, findings.pages_in_rows, findings.dense_bytes),
         notes=spec.notes,
     )
 
@@ -266,20 +247,28 @@ def _share(value: float) -> float:
 
 
 def _sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> TrialSizes:
-    geometry = graph.geometry
-    return TrialSizes(
-        context=spec.context,
-        batch=spec.batch,
-        steps=spec.steps,
+    return TrialSizes.of(
+        spec,
+        graph.geometry,
         kv_heads=kv_heads,
-        query_heads=geometry.query_heads,
-        key_dim=geometry.key_dim,
-        value_dim=geometry.value_dim,
-        page_size=geometry.page_size,
-        dtype=DType(geometry.kv_dtype).value,
-        budget=spec.budget,
+        dtype=DType(graph.geometry.kv_dtype).value,
         reserved_first=spec.reserved.first,
         reserved_last=spec.reserved.last,
         state_advance=spec.state_advance.value,
-        seed=spec.seed,
     )
+
+
+def counted(counters: Counters, pages_in_rows: int, dense_bytes: int) -> dict[str, Document]:
+    """Return what a session read, as fields of a record, beside what dense attention reads."""
+    return {
+        "pages": PageFigures(
+            in_rows=pages_in_rows,
+            scored=counters.pages_scored,
+            selected=counters.pages_selected,
+            read=counters.pages_read,
+        ),
+        "num_bytes": BytesByKind.of(counters.num_bytes, dense_kv_read=dense_bytes),
+        "rows": RowCounts.of(
+            counters, sparse=counters.sparse_rows, dense=dict(counters.dense_rows)
+        ),
+    }

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tilewright.analysis.phases import LONG_INTERVALS, half_width_ps
 from tilewright.engine import AUTO, EngineKind, native_built, resolve_engine
-from tilewright.engine.limit import Limits
+from tilewright.engine.spec import Limits
 from tilewright.errors import BenchError, RecordError, TilewrightError
 from tilewright.machine.build import build_machine, machine_hash, phase_shift_ps, refresh_of
 from tilewright.machine.parse import parse_machine
@@ -195,7 +195,7 @@ def _with_path(record: RunRecord, request: RunRequest, tell: Tell | None) -> Run
     """Return the record of the same run with its critical path."""
     count = 1 if record.phases is None else record.phases.count
     with redirect_stdout(StringIO()):  # it has been heard when it was recorded
-        again = run_program(request, RunWatch(phases=count, progress=tell), record.what.options)
+        again = run_program(request, RunWatch(phases=count, progress=tell))
     if again.status == "interrupted":
         raise KeyboardInterrupt
     _check_repeats(record, again.latency_ps)

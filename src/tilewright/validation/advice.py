@@ -13,21 +13,13 @@ from tilewright.analysis.advice.bound import shortest_ps
 from tilewright.analysis.advice.build import advise
 from tilewright.analysis.advice.change import INTERLEAVE, Change, single_changes
 from tilewright.engine import EngineKind
-from tilewright.machine.build import build_machine
-from tilewright.machine.parse import parse_machine
 from tilewright.records import RunRecord
 from tilewright.studies.explain_measure import Gain, GainMeter
 from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.source import find_source
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    at_least,
-    exact,
-)
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, at_least, exact
 
 QUIET = "cube.hbm.refresh.kind=none"
 SMALL, LARGE = "ahbm-small", "ahbm"
@@ -85,9 +77,9 @@ def trial_of(
     """Run a ready program, as ``tilewright run`` does but without values."""
     source = find_source(program)
     values = {each.name: each.default for each in source.parameters} | dict(parameters or {})
-    built = build_machine(parse_machine(machine, overrides))
+    built = machine_named(machine, *overrides)
     request = RunRequest(source, values, built, machine, overrides, engine=kind, data=False)
-    record = run_program(request, RunWatch(phases=phases), {})
+    record = run_program(request, RunWatch(phases=phases))
     count = 1 if record.phases is None else record.phases.count
     return Trial(record, GainMeter(request, count))
 
@@ -134,7 +126,7 @@ def check_crowding(kind: EngineKind) -> Finding:
     return at_least(Fraction(1, 4), share, "of the time")
 
 
-def _table() -> Iterator[tuple[str, Check, bool]]:
+def oracles() -> Iterator[Row]:
     for machine, programs, overrides in (
         (SMALL, QUICK_PROGRAMS, (QUIET,)),
         (SMALL, PROGRAMS, ()),
@@ -156,8 +148,3 @@ def _table() -> Iterator[tuple[str, Check, bool]]:
             )
     yield "AV3 allreduce on ahbm: links between SIPs on its path", check_fabric, False
     yield "AV4 crowded channels: gain of the first advice", check_crowding, False
-
-
-ADVICE = tuple(
-    Oracle(name, OracleGroup.ADVICE, check, is_slow) for name, check, is_slow in _table()
-)

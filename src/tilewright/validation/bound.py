@@ -9,19 +9,12 @@ from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind
 from tilewright.host import LaunchReport, RuntimeContext
-from tilewright.machine.build import Machine, build_machine, shift_refresh
+from tilewright.machine.build import Machine, shift_refresh
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.parse import parse_machine
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import BenchOutcome
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    at_least,
-    exact,
-)
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, at_least, exact
 
 # Two SIPs of one cube, whose network is a crossbar, joined by a switch; wires have no length.
 PLAIN = ("sip.columns=1", "sip.rows=1", "cube.noc={kind: crossbar}", "ps_per_mm=0")
@@ -59,11 +52,6 @@ NEAR: dict[str, dict[str, Any]] = {
 NUM_PHASES = 4
 
 
-@cache
-def _machine(*overrides: str, preset: str = "ahbm") -> Machine:
-    return build_machine(parse_machine(preset, overrides))
-
-
 def _nothing() -> None:
     """Do nothing: a kernel whose launch is its command and its answer."""
 
@@ -71,7 +59,7 @@ def _nothing() -> None:
 @cache
 def _empty_launch(kind: EngineKind, num_pes: int) -> LaunchReport:
     pes = [PeCoord(0, 0, pe) for pe in range(num_pes)]
-    with RuntimeContext(_machine(*PLAIN), engine=kind) as torch:
+    with RuntimeContext(machine_named("ahbm", *PLAIN), engine=kind) as torch:
         return torch.launch(_nothing, on=pes).report
 
 
@@ -82,7 +70,7 @@ def _outcome(kind: EngineKind, name: str, machine: Machine, **parameters: Any) -
 
 @cache
 def _plain(kind: EngineKind, name: str) -> BenchOutcome:
-    return _outcome(kind, name, _machine(*PLAIN))
+    return _outcome(kind, name, machine_named("ahbm", *PLAIN))
 
 
 def check_command(kind: EngineKind) -> Finding:
@@ -126,13 +114,13 @@ def _least_ratio(kind: EngineKind, name: str, machine: Machine, **parameters: An
 
 def check_program(kind: EngineKind, *, name: str) -> Finding:
     """BO4: a ready program."""
-    machine = _machine(preset="ahbm-small")
+    machine = machine_named("ahbm-small")
     return at_least(1, _least_ratio(kind, name, machine, **NEAR[name]), "x bound")
 
 
 def check_collective(kind: EngineKind, *, name: str, algorithms: tuple[str, ...]) -> Finding:
     """BO4: a collective of three SIPs by every algorithm that can, the one that comes nearest."""
-    machine = _machine("sip.count=3", "sip.columns=1", "sip.rows=1", preset="ahbm-small")
+    machine = machine_named("ahbm-small", "sip.count=3", "sip.columns=1", "sip.rows=1")
     ratios = [
         _least_ratio(kind, name, machine, bytes=3_072, algorithm=algorithm)
         for algorithm in algorithms
@@ -140,7 +128,7 @@ def check_collective(kind: EngineKind, *, name: str, algorithms: tuple[str, ...]
     return at_least(1, min(ratios), "x bound")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     yield "BO1 a launch of nothing on one PE", check_command
     yield "BO1 the command of the eighth PE", check_last_command
     product = {
@@ -164,6 +152,3 @@ def _table() -> Iterator[tuple[str, Check]]:
         able = tuple(it.name for it in ALGORITHMS.values() if operation in it.operations)
         check = partial(check_collective, name=name, algorithms=able)
         yield f"BO4 {name} by {len(able)} algorithms: nearest run", check
-
-
-BOUNDS = tuple(Oracle(name, OracleGroup.BOUNDS, check) for name, check in _table())

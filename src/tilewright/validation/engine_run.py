@@ -1,7 +1,8 @@
 """Network loads on our engines: what the oracles and peers run, through the public interface."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from time import perf_counter
 
 import numpy as np
@@ -16,6 +17,8 @@ from tilewright.engine import (
     TaskGraph,
     build_engine,
 )
+from tilewright.machine.build import Machine, build_machine
+from tilewright.machine.parse import parse_machine
 from tilewright.units import PS_PER_US
 from tilewright.validation.workload import (
     ClosedLoop,
@@ -37,29 +40,44 @@ class PeerRun:
     seconds: float  # wall time of the run, without building the model
     num_hops: int
     num_events: int  # all that went through the peer's event queue
-
-    @property
-    def us_per_hop(self) -> float:
-        return self.seconds * 1e6 / self.num_hops
+    check_seconds: float = 0.0  # that the conservation rules of our engines took
 
     @property
     def events_per_hop(self) -> float:
         return self.num_events / self.num_hops
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRun:
-    """A peer's result, and what the conservation rules cost beside it."""
-
-    run: PeerRun
-    check_seconds: float
+@cache
+def machine_named(preset: str, *overrides: str) -> Machine:
+    """Return a machine that oracles share, with what is known of its routes."""
+    return build_machine(parse_machine(preset, overrides))
 
 
-def run_open(load: NetworkLoad, kind: EngineKind) -> EngineRun:
+def finish(engine: Engine, graph: TaskGraph) -> int:
+    """Run a task graph; return the time at its end in picoseconds."""
+    engine.submit(graph)
+    engine.run()
+    return engine.now_ps
+
+
+def transfer_ps(
+    kind: EngineKind,
+    servers: Sequence[ServerSpec],
+    num_bytes: int,
+    spec: EngineSpec = EngineSpec(),  # noqa: B008  # frozen
+) -> int:
+    """Return the time of a transfer that goes alone over servers, one after the other."""
+    engine, graph = build_engine(kind, spec), TaskGraph()
+    route = engine.add_route([engine.add_server(server) for server in servers])
+    graph.transfer(route, num_bytes)
+    return finish(engine, graph)
+
+
+def run_open(load: NetworkLoad, kind: EngineKind) -> PeerRun:
     """All messages in one task graph."""
     packet_flits = max(message.flits for message in load.messages)
     engine = build_engine(kind, EngineSpec(FLIT_BYTES, packet_flits))
-    routes = _Routes(engine, load.links)
+    routes = Routes(engine, load.links)
     messages = sorted(load.messages, key=lambda message: message.message_id)
     graph = TaskGraph()
     graph.transfers(
@@ -77,11 +95,11 @@ def run_open(load: NetworkLoad, kind: EngineKind) -> EngineRun:
     return _result(engine, times, effects, seconds, load.num_hops)
 
 
-def run_closed(loop: ClosedLoop, kind: EngineKind) -> EngineRun:
+def run_closed(loop: ClosedLoop, kind: EngineKind) -> PeerRun:
     """A greenlet program on every node: each step is one task graph and one wait."""
     largest = max(step.response_flits for steps in loop.programs for step in steps)
     engine = build_engine(kind, EngineSpec(FLIT_BYTES, largest))
-    routes = _Routes(engine, loop.links)
+    routes = Routes(engine, loop.links)
     hub = Hub(engine)
     for program, steps in enumerate(loop.programs):
         unit = engine.add_route([engine.add_server(ServerSpec(f"unit{program}"))])
@@ -102,7 +120,7 @@ def _read_and_compute(hub: Hub, unit: int, steps: list[tuple[int, ...]]) -> None
         hub.perform(graph)
 
 
-def _numbered(routes: "_Routes", program: int, index: int, step: ReadStep) -> tuple[int, ...]:
+def _numbered(routes: "Routes", program: int, index: int, step: ReadStep) -> tuple[int, ...]:
     return (
         routes.round_trip(step.request_links, step.response_links),
         step.response_flits * FLIT_BYTES,
@@ -112,7 +130,7 @@ def _numbered(routes: "_Routes", program: int, index: int, step: ReadStep) -> tu
     )
 
 
-class _Routes:
+class Routes:
     """Adds links as servers, and each path once as a route."""
 
     def __init__(self, engine: Engine, links: tuple[LinkSpec, ...]) -> None:
@@ -120,7 +138,7 @@ class _Routes:
         self._trips: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         self._numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         for link in links:
-            engine.add_server(_server_of(link))
+            engine.add_server(server_of(link))
 
     def round_trip(self, out: tuple[int, ...], back: tuple[int, ...]) -> int:
         key = out, back
@@ -136,7 +154,7 @@ class _Routes:
         return self._numbers[key]
 
 
-def _server_of(link: LinkSpec) -> ServerSpec:
+def server_of(link: LinkSpec) -> ServerSpec:
     return ServerSpec(
         link.name,
         bytes_per_us=-(-FLIT_BYTES * PS_PER_US // link.flit_ps),
@@ -150,10 +168,9 @@ def _server_of(link: LinkSpec) -> ServerSpec:
 
 def _result(
     engine: Engine, times: np.ndarray, effects: np.ndarray, seconds: float, num_hops: int
-) -> EngineRun:
+) -> PeerRun:
     start = perf_counter()
     engine.check_rules()
     check_seconds = perf_counter() - start
     delivered_ps = dict(zip(effects.tolist(), times.tolist(), strict=True))
-    num_events = engine.statistics().events
-    return EngineRun(PeerRun(delivered_ps, seconds, num_hops, num_events), check_seconds)
+    return PeerRun(delivered_ps, seconds, num_hops, engine.statistics().events, check_seconds)

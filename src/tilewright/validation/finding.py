@@ -6,10 +6,13 @@ from enum import Enum
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.engine import EngineKind
+from tilewright.units import PS_PER_NS
 
 Number = int | float | Fraction
+Times = npt.NDArray[np.int64]
 
 WIDEST_ERROR = 0.01  # of the expected value: a sample whose standard error is above says nothing
 ERRORS = 4  # standard errors that a mean may be off
@@ -67,6 +70,8 @@ class Finding:
 
 
 Check = Callable[[EngineKind], Finding]
+Row = tuple[str, Check] | tuple[str, Check, bool]
+"""An oracle in the table of its group: its name, its check, and whether it is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +158,18 @@ def confident_mean(expected: float, means: Sequence[float], unit: str) -> Findin
 def _within(expected: Number, found: Number, tolerance: Number, unit: str, rule: Rule) -> Finding:
     error = abs(Fraction(found) - Fraction(expected))
     return Finding(Fraction(expected), Fraction(found), error, Fraction(tolerance), unit, rule)
+
+
+def gb_per_s(num_bytes: int, time_ps: int) -> Fraction:
+    """Return the rate of so many bytes in a time; one GB/s is a byte a nanosecond.
+
+    >>> print(gb_per_s(64, 250))
+    256
+    """
+    return Fraction(num_bytes * PS_PER_NS, time_ps)
+
+
+def rate_inside(done_ps: Times, num_bytes: int, first_ps: int, last_ps: int) -> Fraction:
+    """Return the rate of equal accesses that were done after ``first_ps`` and until ``last_ps``."""
+    inside = int(((done_ps > first_ps) & (done_ps <= last_ps)).sum())
+    return gb_per_s(inside * num_bytes, last_ps - first_ps)

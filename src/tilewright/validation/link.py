@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
@@ -11,24 +11,13 @@ from tilewright.engine import (
     EngineSpec,
     ServerSpec,
     TaskGraph,
-    build_engine,
 )
-from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, reverse_link
-from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import PcieSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us, pcie_payload_rate, pcie_raw_rate
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    exact,
-    printed,
-    ramp,
-)
-from tilewright.validation.rate import gb_per_s
+from tilewright.validation.engine_run import finish, machine_named, transfer_ps
+from tilewright.validation.finding import Finding, Row, exact, gb_per_s, printed, ramp
 
 GB = "GB/s"
 GB_PER_US = 1_000  # bytes per microsecond of one GB/s
@@ -38,19 +27,16 @@ UCIE_FLIT_BYTES = 256
 RATE = 256_000  # of the links in chains: a flit of 64 bytes takes 250 ps
 FLIT_PS = 250
 LATENCY_PS = 1_700
+QUIET = ("ahbm", "cube.hbm.refresh.kind=none")  # only links are looked at
 
 
 def check_stream(
     kind: EngineKind, *, bytes_per_us: int, figure: str, flit_bytes: int = FLIT_BYTES
 ) -> Finding:
     """What a link carries in the long run."""
-    engine = build_engine(kind, EngineSpec(flit_bytes))
-    route = engine.add_route([engine.add_server(ServerSpec("link", bytes_per_us))])
-    graph = TaskGraph()
-    graph.transfer(route, STREAM_BYTES)
-    engine.submit(graph)
-    engine.run()
-    return ramp(Fraction(figure), gb_per_s(STREAM_BYTES, engine.now_ps), GB)
+    link, spec = ServerSpec("link", bytes_per_us), EngineSpec(flit_bytes)
+    taken_ps = transfer_ps(kind, [link], STREAM_BYTES, spec)
+    return ramp(Fraction(figure), gb_per_s(STREAM_BYTES, taken_ps), GB)
 
 
 def check_figure(_kind: EngineKind, *, rate: Fraction, figure: str) -> Finding:
@@ -60,27 +46,16 @@ def check_figure(_kind: EngineKind, *, rate: Fraction, figure: str) -> Finding:
 
 def check_chain(kind: EngineKind, *, hops: int, flits: int, reassemble: bool) -> Finding:
     """One packet through equal links that take it in whole, or pass it on as it comes."""
-    engine = build_engine(kind, EngineSpec(FLIT_BYTES, flits))
     links = [
-        engine.add_server(ServerSpec(f"link{hop}", RATE, LATENCY_PS, reassemble=reassemble))
-        for hop in range(hops)
+        ServerSpec(f"link{hop}", RATE, LATENCY_PS, reassemble=reassemble) for hop in range(hops)
     ]
-    graph = TaskGraph()
-    graph.transfer(engine.add_route(links), flits * FLIT_BYTES)
-    engine.submit(graph)
-    engine.run()
+    found_ps = transfer_ps(kind, links, flits * FLIT_BYTES, EngineSpec(FLIT_BYTES, flits))
     whole_ps = hops * (LATENCY_PS + flits * FLIT_PS)
     flowing_ps = hops * (LATENCY_PS + FLIT_PS) + (flits - 1) * FLIT_PS
-    return exact(whole_ps if reassemble else flowing_ps, engine.now_ps, "ps")
+    return exact(whole_ps if reassemble else flowing_ps, found_ps, "ps")
 
 
 # -- inside a machine ----------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=1)
-def _machine() -> Machine:
-    """The default one, whose memory does not refresh: only links are looked at."""
-    return build_machine(parse_machine("ahbm", ["cube.hbm.refresh.kind=none"]))
 
 
 def _rate_of(device: Device, trip: int) -> Fraction:
@@ -88,15 +63,14 @@ def _rate_of(device: Device, trip: int) -> Fraction:
     graph = TaskGraph()
     for number in range(2):
         graph.exchange(trip, STREAM_BYTES, effect=number)
-    device.engine.submit(graph)
-    device.engine.run()
+    finish(device.engine, graph)
     (first_ps, _), (second_ps, _) = device.engine.take_effects()
     return gb_per_s(STREAM_BYTES, second_ps - first_ps)
 
 
 def check_host_copy(kind: EngineKind, *, access: Access, figure: str) -> Finding:
     """The host and a slice of the memory: the slowest link is PCIe."""
-    device = build_device(_machine(), kind)
+    device = build_device(machine_named(*QUIET), kind)
     return ramp(
         Fraction(figure), _rate_of(device, device.host_access(PeCoord(0, 0, 0), access)), GB
     )
@@ -104,14 +78,14 @@ def check_host_copy(kind: EngineKind, *, access: Access, figure: str) -> Finding
 
 def check_next_cube(kind: EngineKind, *, access: Access, figure: str) -> Finding:
     """A PE and a slice of the next cube: the slowest link is one connection of UCIe."""
-    device = build_device(_machine(), kind)
+    device = build_device(machine_named(*QUIET), kind)
     trip = device.pe_access(PeCoord(0, 0, 0), PeCoord(0, 1, 0), access)
     return ramp(Fraction(figure), _rate_of(device, trip), GB)
 
 
 def check_duplex(kind: EngineKind, *, wire: LinkKind) -> Finding:
     """Ends of two opposite streams that differ from those of each alone."""
-    link_id = next(id_ for id_, link in enumerate(_machine().links) if link.kind is wire)
+    link_id = next(id_ for id_, link in enumerate(machine_named(*QUIET).links) if link.kind is wire)
     pair = (link_id, reverse_link(link_id))
     together_ps = _ends_ps(pair, kind)
     alone_ps = [_ends_ps((each,), kind)[0] for each in pair]
@@ -120,13 +94,12 @@ def check_duplex(kind: EngineKind, *, wire: LinkKind) -> Finding:
 
 
 def _ends_ps(link_ids: tuple[int, ...], kind: EngineKind) -> list[int]:
-    device = build_device(_machine(), kind, links=link_ids)
+    device = build_device(machine_named(*QUIET), kind, links=link_ids)
     graph = TaskGraph()
     for number, link_id in enumerate(link_ids):
         route = device.engine.add_route([device.links[link_id]])
         graph.transfer(route, STREAM_BYTES, effect=number)
-    device.engine.submit(graph)
-    device.engine.run()
+    finish(device.engine, graph)
     return [end_ps for end_ps, _ in sorted(device.engine.take_effects(), key=lambda end: end[1])]
 
 
@@ -141,7 +114,7 @@ PAYLOAD = {  # PCIe 5.0 x16: by most payload and overhead of a packet
 MODULES = {16: "64", 64: "256"}  # UCIe at 32 GT/s, by lanes
 
 
-def _pcie() -> Iterator[tuple[str, Check]]:
+def _pcie() -> Iterator[Row]:
     for generation, figure in RAW.items():
         spec = PcieSpec(generation=generation, overhead_bytes=0)
         name = f"LI1 PCIe {generation}.0 x16 raw"
@@ -161,7 +134,7 @@ def _pcie() -> Iterator[tuple[str, Check]]:
         yield f"LI2 host {access.value} of 4 MiB in the machine", check
 
 
-def _ucie() -> Iterator[tuple[str, Check]]:
+def _ucie() -> Iterator[Row]:
     for lanes, figure in MODULES.items():
         rate = Fraction(lanes * 32_000, 8)  # raw bytes a microsecond: a bit a lane and transfer
         name = f"LI3 UCIe x{lanes} at 32 GT/s"
@@ -177,7 +150,7 @@ def _ucie() -> Iterator[tuple[str, Check]]:
         yield f"LI3 {access.value} of 4 MiB over one connection in the machine", check
 
 
-def _chains() -> Iterator[tuple[str, Check]]:
+def _chains() -> Iterator[Row]:
     for hops, flits in ((1, 1), (3, 16), (7, 64)):
         for law, what, reassemble in (("LI4", "whole", True), ("LI5", "flowing", False)):
             name = f"{law} {flits} flits over {hops} links, {what}"
@@ -187,6 +160,5 @@ def _chains() -> Iterator[tuple[str, Check]]:
         yield name, partial(check_duplex, wire=wire)
 
 
-LINKS = tuple(
-    Oracle(name, OracleGroup.LINKS, check) for name, check in (*_pcie(), *_ucie(), *_chains())
-)
+def oracles() -> Iterator[Row]:
+    yield from (*_pcie(), *_ucie(), *_chains())

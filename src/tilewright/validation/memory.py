@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,22 @@ from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
 from tilewright.engine import EngineKind, TaskGraph
 from tilewright.language.dtype import float16
-from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.parse import parse_machine
 from tilewright.machine.route import Traffic
-from tilewright.memory.place import MemoryKind
+from tilewright.memory.address import MemoryKind
 from tilewright.runtime.workspace import Workspace
 from tilewright.units import PS_PER_NS
-from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.engine_run import finish, machine_named
+from tilewright.validation.finding import Finding, Row, exact
 
+MACHINE = "ahbm-small"
 SEED = 1
 PE = PeCoord(0, 0, 0)
 COMMAND_NS, DISPATCH_NS, WALK_NS = 2, 1, 50
 NUM_RANDOM = 60  # fewer than may be under way
 NUM_PAGES = 6
 PLACES = 32  # of a page, 64 bytes each
-
-
-@lru_cache(maxsize=1)
-def _machine() -> Machine:
-    return build_machine(parse_machine("ahbm-small"))
 
 
 # -- ME1 -----------------------------------------------------------------------------------------
@@ -44,16 +39,15 @@ def _load_pages(x: Any, pages: Sequence[int], elements: int, tl: Any) -> None:
 
 def departures_ns(pages: Sequence[int], kind: EngineKind) -> list[Fraction]:
     """When the loads of a kernel leave the DMA, one for each page that it names, in its order."""
-    workspace = Workspace(_machine(), kind)
-    page_bytes = _machine().spec.pe.mmu.page_bytes
+    machine = machine_named(MACHINE)
+    workspace = Workspace(machine, kind)
+    page_bytes = machine.spec.pe.mmu.page_bytes
     array = workspace.reserve((NUM_PAGES * page_bytes // 2,), float16, [PE])
     engine = workspace.device.engine
     engine.set_trace(True)
     workspace.launch(_load_pages, array, tuple(pages), page_bytes // 2, grid=(1,), pes=[PE])
-    dma, controller = (
-        _machine().node_of(node, PE) for node in (NodeKind.PE_DMA, NodeKind.HBM_CTRL)
-    )
-    first_link, _ = _machine().route(dma, controller, Traffic.REQUEST, PE.pe)[0]
+    dma, controller = (machine.node_of(node, PE) for node in (NodeKind.PE_DMA, NodeKind.HBM_CTRL))
+    first_link, _ = machine.route(dma, controller, Traffic.REQUEST, PE.pe)[0]
     server = workspace.device.links[first_link]
     packets = sorted((each.packet_id, each.ready_ps) for each in engine.take_trace()
                      if each.server == server)  # fmt: skip
@@ -88,9 +82,7 @@ def _end_ns(trips: Sequence[Callable[[Device], int]], num_bytes: int, device: De
     graph = TaskGraph()
     for place, trip in enumerate(trips):
         graph.exchange(trip(device), num_bytes, tag=place * num_bytes)
-    device.engine.submit(graph)
-    device.engine.run()
-    return Fraction(device.engine.now_ps, PS_PER_NS)
+    return Fraction(finish(device.engine, graph), PS_PER_NS)
 
 
 def check_own_tcm(kind: EngineKind, *, access: Access) -> Finding:
@@ -99,7 +91,11 @@ def check_own_tcm(kind: EngineKind, *, access: Access) -> Finding:
     def trip(device: Device) -> int:
         return device.pe_access(PE, PE, access, memory=MemoryKind.TCM)
 
-    return exact(Fraction("128.125"), _end_ns([trip], 2**16, build_device(_machine(), kind)), "ns")
+    return exact(
+        Fraction("128.125"),
+        _end_ns([trip], 2**16, build_device(machine_named(MACHINE), kind)),
+        "ns",
+    )
 
 
 def check_channels(kind: EngineKind) -> Finding:
@@ -109,7 +105,7 @@ def check_channels(kind: EngineKind) -> Finding:
     meet no more.
     """
     overrides = ("pe.dma.read_channels=2", "pe.dma.in_flight_bytes=1 KiB")
-    machine = build_machine(parse_machine("ahbm-small", overrides))
+    machine = machine_named(MACHINE, *overrides)
 
     def trip(channel: int) -> Callable[[Device], int]:
         return lambda device: device.pe_access(PE, PE, Access.READ, channel, MemoryKind.SRAM)
@@ -121,7 +117,7 @@ def check_channels(kind: EngineKind) -> Finding:
     return exact(8, two - one, "ns")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for name, pages, expected in (
         ("a load that walks", (0,), 53),
         ("a load of a page that is walked for", (0, 0, 0, 0), 53),
@@ -133,6 +129,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     for access in Access:
         yield f"ME2 {access.value} of 64 KiB of the own TCM", partial(check_own_tcm, access=access)
     yield "ME3 two reads on a channel each: the second ends later", check_channels
-
-
-MEMORY = tuple(Oracle(name, OracleGroup.MEMORY, check) for name, check in _table())

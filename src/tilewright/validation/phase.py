@@ -13,19 +13,10 @@ from tilewright.engine.dram.memory import BankedMemory
 from tilewright.engine.dram.spec import BankedSpec
 from tilewright.errors import InternalError
 from tilewright.host import RuntimeContext
-from tilewright.machine.build import Machine, build_machine, shift_refresh
-from tilewright.machine.parse import parse_machine
+from tilewright.machine.build import shift_refresh
 from tilewright.programs import PROGRAMS
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    at_least,
-    at_most,
-    exact,
-    printed,
-)
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, at_least, at_most, exact, printed
 
 # HBM4 at 8 Gb/s, worked out from the standard's parameters, in ps
 INTERVAL_PS, RFC_PS = 3_900_000, 530_000
@@ -36,14 +27,9 @@ LAUNCH = "gemm_single_pe"  # one PE, shorter than a fifth of an interval
 NUM_FINE = 390
 
 
-@cache
-def _machine(*overrides: str) -> Machine:
-    return build_machine(parse_machine("ahbm", overrides))
-
-
 def _burst_ps(kind: EngineKind, shift_ps: int) -> int:
     """Return how long slice 0 takes for a read of one burst, its banks closed."""
-    machine = shift_refresh(_machine(), shift_ps)
+    machine = shift_refresh(machine_named("ahbm"), shift_ps)
     spec = machine.spec
     slice_ = slice_spec(spec.cube.hbm, machine.slice_map, 0, spec.cube.pes)
     if not isinstance(slice_, BankedSpec):
@@ -123,13 +109,18 @@ def check_width(_kind: EngineKind) -> Finding:
 @cache
 def _launches_ps(kind: EngineKind) -> tuple[int, ...]:
     spread = sample_phases(
-        _machine().spec, None, _launch_ps(kind, 0), lambda shift_ps: _launch_ps(kind, shift_ps)
+        machine_named("ahbm").spec,
+        None,
+        _launch_ps(kind, 0),
+        lambda shift_ps: _launch_ps(kind, shift_ps),
     )
     return () if spread is None else spread.latencies_ps
 
 
 def _launch_ps(kind: EngineKind, shift_ps: int, *overrides: str) -> int:
-    with RuntimeContext(shift_refresh(_machine(*overrides), shift_ps), engine=kind) as torch:
+    with RuntimeContext(
+        shift_refresh(machine_named("ahbm", *overrides), shift_ps), engine=kind
+    ) as torch:
         return PROGRAMS[LAUNCH].run(torch).latency_ps
 
 
@@ -166,7 +157,7 @@ def check_periodic(kind: EngineKind) -> Finding:
     return exact(0, found, "phases")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for count in (16, 97):
         yield f"PH1 a burst at {count} phases, wrong latencies", partial(check_burst, count=count)
     yield f"PH1 mean of {NUM_FINE} phases, off its closed form", check_mean
@@ -178,6 +169,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     yield f"PH3 {LAUNCH}: least spread", check_spread
     yield f"PH3 {LAUNCH}: greatest spread", check_most
     yield "PH4 phases an interval apart that differ", check_periodic
-
-
-PHASES = tuple(Oracle(name, OracleGroup.PHASES, check) for name, check in _table())

@@ -4,7 +4,7 @@ A unit of time has 1000 ps, so that rounding to a picosecond stays below 0.1 %. 
 queue is a transfer whose flits take 1 ps each: its bytes are its service time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil, exp
@@ -13,14 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.validation.finding import (
-    Finding,
-    Oracle,
-    OracleGroup,
-    confident,
-    confident_mean,
-    exact,
-)
+from tilewright.validation.engine_run import finish
+from tilewright.validation.finding import Finding, Row, confident, confident_mean, exact
 
 UNIT_PS = 1_000
 UNIT = "services"  # the unit of the table: mean service times
@@ -70,8 +64,7 @@ def run_queue(draw: Draw, load: float, count: int, seed: int, kind: EngineKind) 
     graph.transfers(
         np.full(total, route), num_bytes=serve_ps, delays_ps=arrive_ps, effects=np.arange(total)
     )
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     stay_ps = _in_order(*engine.take_effect_columns()) - arrive_ps
     server = engine.statistics().server("queue")
     wait_ps = (stay_ps - serve_ps)[WARM_UP:]
@@ -140,8 +133,7 @@ def run_tandem(
         for route, hold_ps in zip(routes, holds_ps, strict=True):
             task = graph.hold(route, hold_ps, after=(task,))
         graph.timer(after=(task,), effect=customer)
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     leave_ps = _in_order(*engine.take_effect_columns())
     return leave_ps, [server.wait_ps for server in engine.statistics().servers]
 
@@ -173,42 +165,34 @@ def check_pipeline(kind: EngineKind, *, tiles: int, stages: tuple[int, ...]) -> 
     return exact(sum(stages) + (tiles - 1) * max(stages), int(leave_ps.max()), "ps")
 
 
-def _wait(name: str, draw: Draw, load: float, expected: float, variance: float) -> Oracle:
-    check = partial(check_wait, draw=draw, load=load, expected=expected, variance=variance)
-    return Oracle(f"{name}, mean wait at load {load}", OracleGroup.QUEUES, check)
+def _waits(name: str, draw: Draw, cases: Iterable[tuple[float, float, float]]) -> Iterator[Row]:
+    """Yield mean waits by load, with what is expected and its variance of one customer."""
+    for load, expected, variance in cases:
+        check = partial(check_wait, draw=draw, load=load, expected=expected, variance=variance)
+        yield f"{name}, mean wait at load {load}", check
 
 
-def _repeated(name: str, draw: Draw, field: str, expected: float, unit: str = UNIT) -> Oracle:
-    check = partial(check_repeated, draw=draw, field=field, expected=expected, unit=unit)
-    return Oracle(f"{name} at load 0.5", OracleGroup.QUEUES, check)
-
-
-QUEUES = (
-    _wait("QU1 M/M/1", exponential, 0.5, 1.0, markov_variance(0.5)),
-    _wait("QU1 M/M/1", exponential, 0.8, 4.0, markov_variance(0.8)),
-    _repeated("QU1 M/M/1, mean stay", exponential, "stay", 2.0),
-    _repeated("QU1 M/M/1, mean number of customers", exponential, "customers", 1.0, "customers"),
-    _repeated("QU1 M/M/1, share that stays over 2", exponential, "stays_long", exp(-1), "share"),
-    _repeated(
-        "QU1 M/M/1, share that waits over 2", exponential, "waits_long", 0.5 * exp(-1), "share"
-    ),
-    _wait("QU2 M/D/1", fixed, 0.5, 0.5, 3.4),
-    _wait("QU2 M/D/1", fixed, 0.8, 2.0, 230.0),
-    _repeated("QU3 M/G/1, uniform service, mean wait", uniform, "wait", 2 / 3),
-    Oracle("QU4 two M/M/1 in a row, mean stay", OracleGroup.QUEUES, check_markov_tandem),
-    Oracle(
-        "QU5 four equal fixed services, wait behind the first",
-        OracleGroup.QUEUES,
-        check_fixed_tandem,
-    ),
-    Oracle(
-        "QU6 100 tiles through stages of 3, 5, 2",
-        OracleGroup.QUEUES,
-        partial(check_pipeline, tiles=100, stages=(3, 5, 2)),
-    ),
-    Oracle(
-        "QU6 1000 tiles through stages of 7, 1, 4, 7, 2",
-        OracleGroup.QUEUES,
-        partial(check_pipeline, tiles=1000, stages=(7, 1, 4, 7, 2)),
-    ),
-)
+def oracles() -> Iterator[Row]:
+    markov = (
+        (load, expected, markov_variance(load)) for load, expected in ((0.5, 1.0), (0.8, 4.0))
+    )
+    yield from _waits("QU1 M/M/1", exponential, markov)
+    for what, field, expected, unit in (
+        ("mean stay", "stay", 2.0, UNIT),
+        ("mean number of customers", "customers", 1.0, "customers"),
+        ("share that stays over 2", "stays_long", exp(-1), "share"),
+        ("share that waits over 2", "waits_long", 0.5 * exp(-1), "share"),
+    ):
+        name = f"QU1 M/M/1, {what} at load 0.5"
+        yield (
+            name,
+            partial(check_repeated, draw=exponential, field=field, expected=expected, unit=unit),
+        )
+    yield from _waits("QU2 M/D/1", fixed, ((0.5, 0.5, 3.4), (0.8, 2.0, 230.0)))
+    general = partial(check_repeated, draw=uniform, field="wait", expected=2 / 3)
+    yield "QU3 M/G/1, uniform service, mean wait at load 0.5", general
+    yield "QU4 two M/M/1 in a row, mean stay", check_markov_tandem
+    yield "QU5 four equal fixed services, wait behind the first", check_fixed_tandem
+    for tiles, stages in ((100, (3, 5, 2)), (1000, (7, 1, 4, 7, 2))):
+        name = f"QU6 {tiles} tiles through stages of {', '.join(map(str, stages))}"
+        yield name, partial(check_pipeline, tiles=tiles, stages=stages)

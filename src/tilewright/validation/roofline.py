@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -12,25 +12,14 @@ from tilewright.device.check import num_bytes_of
 from tilewright.device.dma import Access
 from tilewright.device.gemm import build_gemm
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.parse import parse_machine
 from tilewright.machine.route import Traffic
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    at_least,
-    exact,
-    printed,
-    ramp,
-)
-from tilewright.validation.rate import rate_inside
+from tilewright.validation.engine_run import finish, machine_named, transfer_ps
+from tilewright.validation.finding import Finding, Row, at_least, exact, printed, ramp, rate_inside
 
 SEED = 1
 NUM_RUNS = 20
@@ -43,14 +32,9 @@ SLICE_PEAK = Fraction("1747.6") / 8  # HB9, dealt over the slices of a cube
 REGION_BYTES = 2**22  # between the operands of a product
 
 
-@lru_cache(maxsize=1)
-def _machine() -> Machine:
-    return build_machine(parse_machine("ahbm"))
-
-
 def _device(kind: EngineKind) -> Device:
     """A PE and its slice, with the links between them."""
-    machine = _machine()
+    machine = machine_named("ahbm")
     dma, controller = (machine.node_of(node, PE) for node in (NodeKind.PE_DMA, NodeKind.HBM_CTRL))
     out = machine.route(dma, controller, Traffic.REQUEST, PE.pe)
     back = machine.route(controller, dma, Traffic.RESPONSE, PE.pe)
@@ -79,7 +63,7 @@ def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Work:
     """A tiled f16 product on one PE: loads, multiplies and stores wait only for their operands."""
     device = _device(kind)
     reads, writes = (device.pe_access(PE, PE, access) for access in (Access.READ, Access.WRITE))
-    unit = build_gemm("gemm", _machine().spec.pe.gemm)
+    unit = build_gemm("gemm", machine_named("ahbm").spec.pe.gemm)
     gemm = device.engine.add_route([device.engine.add_server(ServerSpec("gemm"))])
     graph, moved = TaskGraph(), 0
     for row in _tiles(m, tile):
@@ -98,9 +82,7 @@ def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Work:
             stored = () if last is None else (last,)
             graph.exchange(writes, 2 * row * column, after=stored, tag=moved + 2 * REGION_BYTES)
             moved += 2 * row * column
-    device.engine.submit(graph)
-    device.engine.run()
-    return Work(device.engine.now_ps, moved, 2 * m * n * k)
+    return Work(finish(device.engine, graph), moved, 2 * m * n * k)
 
 
 def _tiles(size: int, tile: int) -> list[int]:
@@ -129,9 +111,7 @@ def check_streams(kind: EngineKind, *, access: Access) -> Finding:
         graph = TaskGraph()
         for number, size in enumerate(sizes):
             graph.exchange(trip, size, tag=number * 2**18)
-        device.engine.submit(graph)
-        device.engine.run()
-        ratios.append(Work(device.engine.now_ps, sum(sizes), 0).over_floor())
+        ratios.append(Work(finish(device.engine, graph), sum(sizes), 0).over_floor())
     return at_least(1, min(ratios), "x floor")
 
 
@@ -144,19 +124,14 @@ def check_ridge(_kind: EngineKind) -> Finding:
 
 def check_machine_ridge(_kind: EngineKind) -> Finding:
     """8.192 TFLOP/s over 256 GB/s a PE, from the totals of the default machine."""
-    totals = totals_of(_machine())
+    totals = totals_of(machine_named("ahbm"))
     return exact(32, Fraction(totals.f16_flop_per_s, totals.hbm_bytes_per_us * 10**6), "FLOP/B")
 
 
 def _stream_ps(num_bytes: int, bytes_per_us: int, kind: EngineKind) -> int:
-    """So many bytes, once over a link of that rate."""
-    engine = build_engine(kind, EngineSpec(flit_bytes=10**6))
-    route = engine.add_route([engine.add_server(ServerSpec("memory", bytes_per_us))])
-    graph = TaskGraph()
-    graph.transfer(route, num_bytes)
-    engine.submit(graph)
-    engine.run()
-    return engine.now_ps
+    """Return the time of so many bytes, once over a link of that rate."""
+    memory = ServerSpec("memory", bytes_per_us)
+    return transfer_ps(kind, [memory], num_bytes, EngineSpec(flit_bytes=10**6))
 
 
 def check_decode(kind: EngineKind, *, batch: int, figure: str) -> Finding:
@@ -188,10 +163,9 @@ def check_large_product(kind: EngineKind, *, spec: GemmSpec, size: int, share: s
     route = engine.add_route([engine.add_server(ServerSpec("gemm"))])
     graph = TaskGraph()
     graph.hold(route, unit.hold_ps(size, size, size, "f16"))
-    engine.submit(graph)
-    engine.run()
+    taken_ps = finish(engine, graph)
     cells = spec.rows * spec.columns * (spec.depth if spec.kind == "dot_array" else 1)
-    rate = Fraction(2 * size**3 * PS_PER_S, engine.now_ps)
+    rate = Fraction(2 * size**3 * PS_PER_S, taken_ps)
     return ramp(Fraction(share), rate / (2 * cells * spec.hz), "of peak")
 
 
@@ -202,15 +176,14 @@ def check_long_read(kind: EngineKind) -> Finding:
     graph = TaskGraph()
     graph.exchange(device.pe_access(PE, PE, Access.READ), num_bytes)
     device.engine.set_trace(True)
-    device.engine.submit(graph)
-    device.engine.run()
+    finish(device.engine, graph)
     done_ps = np.array([record.done_ps for record in device.engine.take_memory_trace()])
     packet_bytes = device.machine.spec.packet_bytes
     last_ps = (1 + INTERVALS) * INTERVAL_PS
     return ramp(SLICE_PEAK, rate_inside(done_ps, packet_bytes, INTERVAL_PS, last_ps), "GB/s")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     yield f"RO1 {NUM_RUNS} tiled products, nearest to the floor", check_products
     for access in Access:
         name = f"RO1 {NUM_RUNS} {access.value} streams, nearest to the floor"
@@ -230,6 +203,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     systolic = partial(check_large_product, spec=cells, size=1024, share="0.801")
     yield "RO6 product of 1024 on a systolic array of 128", systolic
     yield "RO6 long read of a slice by its PE", check_long_read
-
-
-ROOFLINE = tuple(Oracle(name, OracleGroup.ROOFLINE, check) for name, check in _table())

@@ -1,7 +1,7 @@
 """The table of all oracles, and the run that makes a record of them. A new oracle is one entry."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -11,67 +11,64 @@ from tilewright.engine import EngineKind
 from tilewright.errors import RegistryError
 from tilewright.records import OracleRow, ValidateRecord, installed_versions
 from tilewright.trust import is_code_refused
-from tilewright.validation.address.rules import ADDRESSES
-from tilewright.validation.advice import ADVICE
-from tilewright.validation.bound import BOUNDS
-from tilewright.validation.collective.bound import COLLECTIVE_BOUNDS
-from tilewright.validation.collective.closed_form import COLLECTIVES
-from tilewright.validation.collective.machine import MACHINE_COLLECTIVES
-from tilewright.validation.conservation.rules import CONSERVATION
-from tilewright.validation.finding import Finding, Oracle, OracleGroup
-from tilewright.validation.gemm.product import GEMM
-from tilewright.validation.hbm.data_sheet import HBM
-from tilewright.validation.kernbench.rules import KERNBENCH
-from tilewright.validation.link import LINKS
-from tilewright.validation.memory import MEMORY
-from tilewright.validation.noc.rules import NOC
-from tilewright.validation.noc.saturation import SATURATION
-from tilewright.validation.phase import PHASES
-from tilewright.validation.queue import QUEUES
-from tilewright.validation.replay import REPLAYS
-from tilewright.validation.roofline import ROOFLINE
-from tilewright.validation.triton.scalar import TRITON
-from tilewright.validation.vortex.rules import VORTEX
-from tilewright.validation.vortex.state import VORTEX_STATE
+from tilewright.validation import advice, bound, link, memory, phase, queue, roofline
+from tilewright.validation.address import rules as address
+from tilewright.validation.collective import bound as collective_bound
+from tilewright.validation.collective import closed_form, machine
+from tilewright.validation.conservation import replay
+from tilewright.validation.conservation import rules as conservation
+from tilewright.validation.finding import Finding, Oracle, OracleGroup, Row
+from tilewright.validation.gemm import product
+from tilewright.validation.hbm import data_sheet
+from tilewright.validation.kernbench import rules as kernbench
+from tilewright.validation.noc import mesh as noc
+from tilewright.validation.noc import saturation
+from tilewright.validation.triton import scalar
+from tilewright.validation.vortex import rules as vortex
+from tilewright.validation.vortex import state
+
+TABLES: Mapping[OracleGroup, tuple[Callable[[], Iterable[Row]], ...]] = MappingProxyType(
+    {
+        OracleGroup.QUEUES: (queue.oracles,),
+        OracleGroup.NOC: (noc.oracles, saturation.oracles),
+        OracleGroup.HBM: (data_sheet.oracles,),
+        OracleGroup.MEMORY: (memory.oracles,),
+        OracleGroup.LINKS: (link.oracles,),
+        OracleGroup.GEMM: (product.oracles,),
+        OracleGroup.ROOFLINE: (roofline.oracles,),
+        OracleGroup.COLLECTIVES: (
+            closed_form.oracles,
+            collective_bound.oracles,
+            machine.oracles,
+        ),
+        OracleGroup.CONSERVATION: (conservation.oracles, replay.oracles),
+        OracleGroup.ADDRESSES: (address.oracles,),
+        OracleGroup.TRITON: (scalar.oracles,),
+        OracleGroup.VORTEX: (vortex.oracles, state.oracles),
+        OracleGroup.KERNBENCH: (kernbench.oracles,),
+        OracleGroup.PHASES: (phase.oracles,),
+        OracleGroup.BOUNDS: (bound.oracles,),
+        OracleGroup.ADVICE: (advice.oracles,),
+    }
+)
 
 
 def build_table(oracles: Iterable[Oracle]) -> tuple[Oracle, ...]:
-    """By group, in the order of the groups; a second oracle of one name is refused."""
-    table = tuple(oracles)
-    names: set[str] = set()
-    for oracle in table:
-        if oracle.name in names:
+    """Return the oracles in their order; a second one of a name is refused."""
+    table: dict[str, Oracle] = {}
+    for oracle in oracles:
+        if oracle.name in table:
             found = f"two oracles {oracle.name!r}"
             raise RegistryError("validate", found, "one of each name", "rename one")
-        names.add(oracle.name)
-    order = list(OracleGroup)
-    return tuple(sorted(table, key=lambda oracle: order.index(oracle.group)))
+        table[oracle.name] = oracle
+    return tuple(table.values())
 
 
 ORACLES = build_table(
-    (
-        *QUEUES,
-        *NOC,
-        *SATURATION,
-        *HBM,
-        *MEMORY,
-        *LINKS,
-        *GEMM,
-        *ROOFLINE,
-        *COLLECTIVES,
-        *COLLECTIVE_BOUNDS,
-        *MACHINE_COLLECTIVES,
-        *CONSERVATION,
-        *REPLAYS,
-        *ADDRESSES,
-        *TRITON,
-        *VORTEX,
-        *VORTEX_STATE,
-        *KERNBENCH,
-        *PHASES,
-        *BOUNDS,
-        *ADVICE,
-    )
+    Oracle(name, group, check, *slow)
+    for group in OracleGroup
+    for table in TABLES[group]
+    for name, check, *slow in table()
 )
 
 

@@ -12,7 +12,7 @@ from tilewright.machine import list_presets, parse_machine
 from tilewright.machine.field import flat_fields
 from tilewright.records import MachineOfRun, RunParts, RunRecord
 from tilewright.records.phases import PhaseSpread
-from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
+from tilewright.records.run.part import ChannelUse, PathTimes, ResourceUse
 from tilewright.report.explain.run import explain_run
 
 GEMM, CLOCK, ROUTER = "pe.gemm.hz", "cube.hbm.timing.clock_ps", "cube.noc.router_ps"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import tilewright.language as tl
 from tilewright.attention.codegen import Deal, Grid, KernelFile, Merge, Scratch, ScratchAxis
-from tilewright.attention.codegen.kernels.tree_merge import tree_neighbours
+from tilewright.attention.codegen.kernels.merge import tree_neighbours
 from tilewright.attention.graph import Geometry
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext
 from tilewright.machine import Machine, build_machine, parse_machine

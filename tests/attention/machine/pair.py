@@ -15,8 +15,7 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import Budget, PlanSpec, Reserved, parse_policy
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import load_machine_document, spec_of
-from tilewright.studies.attention_data import RequestData
-from tilewright.studies.decode.data import ReferenceStep, reference_step
+from tilewright.studies.decode.data import ReferenceStep, RequestData, reference_step
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
 Floats = npt.NDArray[np.float32]

@@ -24,8 +24,7 @@ from tilewright.attention.backends.machine import (
 )
 from tilewright.attention.planner import RowFacts, plan_step
 from tilewright.host import RuntimeContext
-from tilewright.studies.attention_data import RequestData
-from tilewright.studies.decode.data import reference_step
+from tilewright.studies.decode.data import RequestData, reference_step
 from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 CONTEXTS = (15, 24)  # pages of 4: the second request's last page becomes complete

@@ -17,8 +17,7 @@ from tests.attention.machine.pair import (
 )
 from tilewright.attention.backends.machine import MachineStepResult, RowPlacement
 from tilewright.attention.planner import Reserved, StateAdvance
-from tilewright.studies.attention_data import RequestData
-from tilewright.studies.decode.data import reference_step
+from tilewright.studies.decode.data import RequestData, reference_step
 from tilewright.studies.decode.step import DecodeStep, simulate_step
 
 FLOWS = ("running_avg_block_sparse", "h2o")

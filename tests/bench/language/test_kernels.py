@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from tilewright.bench.language.gemm import GemmSpec, measure_gemm
 from tilewright.bench.language.kernels import decode_kernel, step_kernel
+from tilewright.bench.language.speed import measure_gemm
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.runtime.workspace import Workspace
 
@@ -43,6 +43,6 @@ def test_steps_follow_each_other_in_memory(machine: Machine) -> None:
 
 
 def test_the_figures_of_a_product_add_up(machine: Machine) -> None:
-    figures = measure_gemm(GemmSpec(size=512, tile=(64, 64, 128)), machine)
+    figures = measure_gemm(machine, size=512, tile=(64, 64, 128))
     assert 0 < figures.peak_fraction <= 1
     assert 0.7 < figures.event_growth < 1.05  # twice the rows, and what all rows share once

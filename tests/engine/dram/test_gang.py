@@ -117,7 +117,7 @@ def test_channels_that_part_keep_their_places_in_the_accesses_they_share() -> No
     shared = Request(50, 1, False, 64 * 1024, 512)  # the next row of the same banks
     late_hit = Request(97, 2, False, 256 + 32, 32)  # lengthens the refresh of the second channel
     load = [Request(0, 0, False, 0, 512), shared, late_hit]
-    core = cast(MemoryCore, native_core().BankedCore(spec))
+    core = cast("MemoryCore", native_core().BankedCore(spec))
     for request in load:
         assert core.can_accept(request.arrive_ps, *request[2:])
         core.accept(request.arrive_ps, *request[1:])

@@ -1,6 +1,6 @@
 """What a native banked memory foretells: reads are served no sooner."""
 
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -19,19 +19,13 @@ from tests.oracles_hbm.loads import (
     timing_of,
 )
 from tilewright.engine import EngineKind
-from tilewright.engine.dram.memory import Completion, Memory, MemoryCore
+from tilewright.engine.dram.memory import Completion, Memory
 from tilewright.engine.dram.spec import BankedSpec
 from tilewright.native import native_core
 
 pytestmark = [needs_both_engines, pytest.mark.timeout(600)]
 
 Case = tuple[BankedSpec, list[Request]]
-
-
-class Foretelling(MemoryCore, Protocol):
-    def least_read_ps(
-        self, now_ps: int, access_id: int, address: int, num_bytes: int, /
-    ) -> int: ...
 
 
 class Foretold(NamedTuple):
@@ -46,8 +40,7 @@ class Asked(Tapped):
     """A native memory that is asked about all reads to come whenever it has decided something."""
 
     def __init__(self, spec: BankedSpec, load: list[Request]) -> None:
-        core = native_core().BankedCore(spec)
-        self.core = cast(Foretelling, core)
+        self.core = native_core().BankedCore(spec)
         super().__init__(Memory(self.core, EngineKind.NATIVE, spec.capacity_bytes))
         self.reads = {each.access_id: each for each in load if not each.is_write}
         self.foretold: list[Foretold] = []

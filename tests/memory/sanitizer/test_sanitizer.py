@@ -6,10 +6,9 @@ import pytest
 
 from tilewright.errors import OutOfMemoryError, SanitizerError
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryKind, MemoryPlace
-from tilewright.memory.sanitizer.access import Access, AccessKind, Launch
-from tilewright.memory.sanitizer.access_set import NOWHERE
-from tilewright.memory.sanitizer.address_space import QuarantinedSpace
+from tilewright.memory.address import MemoryKind, MemoryPlace
+from tilewright.memory.allocator import QuarantinedSpace
+from tilewright.memory.sanitizer.access import NOWHERE, Access, AccessKind, Launch
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings, Side
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.shadow import Segments
@@ -26,7 +25,7 @@ def tensor(
 ) -> WatchedTensor:
     regions = [Region(HERE, offset, base, SIZE)]
     parts = [TensorPart(base, (0,), (SIZE // 4,))]
-    return sanitizer.note_tensor(name, (SIZE // 4,), "f32", 32, regions=regions, parts=parts)
+    return sanitizer.note_tensor(WatchedTensor(name, (SIZE // 4,), "f32", 32, parts, regions))
 
 
 def access(

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.mapping import Sight
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.memory.sanitizer.shadow import Segments
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 
@@ -17,7 +17,7 @@ def made(
     book: TensorBook, regions: list[Region], *, sight: Sight = Sight.ALL, base: int = BASE
 ) -> WatchedTensor:
     parts = [TensorPart(base, (0,), (1000,))]
-    return book.add("x", (1000,), "i8", 8, parts=parts, regions=regions, sight=sight, at_ps=0)
+    return book.add(WatchedTensor("x", (1000,), "i8", 8, parts, regions, sight))
 
 
 @st.composite
@@ -38,7 +38,7 @@ def regions(draw: st.DrawFn) -> list[Region]:
 
 
 def bytes_of(region: Region) -> list[int]:
-    return [byte for each in region.extent.single() for byte in range(each.start, each.end)]
+    return [byte for each in region.extent.single() for byte in range(each.first, each.end)]
 
 
 spans = st.builds(
@@ -119,8 +119,8 @@ def test_an_element_is_found_by_its_byte(
         element -= element % 2  # the lower half of a byte
     size = -(-num_elements * item_bits // 8)
     tensor = WatchedTensor(
-        1, "x", shape, "t", item_bits, [TensorPart(BASE, tuple(low), shape)],
-        [Region(PES[0], 0, BASE, size)], Sight.ALL, 0,
+        "x", shape, "t", item_bits, [TensorPart(BASE, tuple(low), shape)],
+        [Region(PES[0], 0, BASE, size)],
     )  # fmt: skip
     index = []
     rest = element

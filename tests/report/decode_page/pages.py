@@ -1,21 +1,18 @@
 """Pages of decode steps for tests: any flows, contexts, stages and shares."""
 
-from dataclasses import replace
-
 from hypothesis import strategies as st
 
+from tests.studies.demo_records import attention
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
-from tilewright.report.decode_page.model import (
-    DecodePage,
-    FlowQuality,
-    ShownStage,
-    ShownStep,
-    ShownUsage,
-)
+from tilewright.records import Bottleneck
+from tilewright.records.attention.decode import DecodeStage, StageName
+from tilewright.records.attention.run import NeedleFigures
+from tilewright.records.demo import DemoQuality, DemoStep
+from tilewright.report.decode_page.model import DecodePage, ShownStep, ShownUsage
 
 SMALL = build_machine(parse_machine("ahbm-small"))
-STAGES = ("launch", "scoring", "selection", "attention", "merge")
+STAGES: tuple[StageName, ...] = ("launch", "scoring", "selection", "attention", "merge")
 FLOWS = ("dense", "quest", "block_sparse_attention", "streaming_llm")
 
 # what XML can say; a page is fed by names and sentences of all kinds
@@ -26,29 +23,50 @@ words = st.text(
 )
 
 
+def quality(mass: float, error: float, found: int, planted: int) -> DemoQuality:
+    needles = NeedleFigures(planted=planted, found=found)
+    return DemoQuality(
+        mass=mass, output_error=error, needles=needles, latency_ps=1, values_ok=True, max_error=None
+    )
+
+
+def shown(
+    flow: str, context: int, stages: tuple[DecodeStage, ...], speedup: float, bottleneck: Bottleneck
+) -> ShownStep:
+    found = {
+        "latency_ps": sum(stage.latency_ps for stage in stages),
+        "bytes": sum(stage.bytes for stage in stages),
+        "stages": stages,
+        "bottleneck_figures": bottleneck,
+    }
+    step = DemoStep(
+        context=context, selection="all", speedup=speedup, bytes_bound_speedup=1.0,
+        attention=attention(100, 100, is_dense=True).model_copy(update=found),
+    )  # fmt: skip
+    return ShownStep(flow, step)
+
+
 @st.composite
-def qualities(draw: st.DrawFn) -> FlowQuality:
+def qualities(draw: st.DrawFn) -> DemoQuality:
     planted = draw(st.integers(1, 64))
     shares = st.floats(0, 1)
-    return FlowQuality(draw(shares), draw(st.floats(0, 2)), draw(st.integers(0, planted)), planted)
+    return quality(draw(shares), draw(st.floats(0, 2)), draw(st.integers(0, planted)), planted)
 
 
 @st.composite
 def steps_of(draw: st.DrawFn, flow: str, context: int) -> ShownStep:
     names = draw(st.lists(st.sampled_from(STAGES), min_size=1, unique=True))
     stages = tuple(
-        ShownStage(
-            name,
-            draw(st.integers(1, 10**9)),
-            draw(st.integers(0, 2**40)),
-            draw(st.integers(0, 2**40)),
+        DecodeStage(
+            name=name,
+            latency_ps=draw(st.integers(1, 10**9)),
+            bytes=draw(st.integers(0, 2**40)),
+            ideal_bytes=draw(st.integers(0, 2**40)),
         )
         for name in names
     )
-    total_ps = sum(stage.latency_ps for stage in stages)
-    num_bytes = sum(stage.num_bytes for stage in stages)
-    speedup = draw(st.floats(0.01, 1000))
-    return ShownStep(flow, context, total_ps, total_ps, speedup, num_bytes, draw(words), stages)
+    bottleneck = Bottleneck(kind="part", name=draw(words), share=draw(st.floats(0, 1)))
+    return shown(flow, context, stages, draw(st.floats(0.01, 1000)), bottleneck)
 
 
 @st.composite
@@ -95,7 +113,7 @@ def typical_page(machine: Machine = SMALL) -> DecodePage:
         title="Which attention on this machine?",
         meaning=("Quest keeps 97 % of the mass.", "Memories bound dense attention."),
         machine=machine,
-        quality={flow: FlowQuality(mass, 1 - mass, 15, 16) for flow, mass in masses.items()},
+        quality={flow: quality(mass, 1 - mass, 15, 16) for flow, mass in masses.items()},
         quality_note="On 4096 tokens.",
         steps=steps,
         steps_note="128 rows on one SIP.",
@@ -108,18 +126,15 @@ def typical_page(machine: Machine = SMALL) -> DecodePage:
 def _typical_step(flow: str, context: int, factors: dict[str, int]) -> ShownStep:
     unit_ps = context * 40
     stages = tuple(
-        ShownStage(name, factors[flow] * unit_ps * (place + 1), 1000 * context, 990 * context)
+        DecodeStage(
+            name=name,
+            latency_ps=factors[flow] * unit_ps * (place + 1),
+            bytes=1000 * context,
+            ideal_bytes=990 * context,
+        )
         for place, name in enumerate(STAGES)
         if flow != "dense" or name not in ("scoring", "selection")
     )
-    step = ShownStep(
-        flow,
-        context,
-        sum(stage.latency_ps for stage in stages),
-        sum(stage.latency_ps for stage in stages),
-        1.0,
-        sum(stage.num_bytes for stage in stages),
-        "HBM 93 %",
-        stages,
-    )
-    return replace(step, speedup=1.0 if flow == "dense" else 100 / factors[flow])
+    bottleneck = Bottleneck(kind="memory", name="hbm_ctrl", share=0.93)
+    speedup = 1.0 if flow == "dense" else 100 / factors[flow]
+    return shown(flow, context, stages, speedup, bottleneck)

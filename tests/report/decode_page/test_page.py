@@ -18,8 +18,8 @@ from tilewright.machine.build import build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.report.decode_page.model import DecodePage, ShownUsage
 from tilewright.report.decode_page.page import decode_page_text, write_decode_page
-from tilewright.report.decode_page.stages import draw_stages
-from tilewright.report.phase_words import width_text
+from tilewright.report.decode_page.plot import draw_stages
+from tilewright.report.format import width_text
 from tilewright.units import format_ps
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -61,7 +61,7 @@ def test_the_latencies_of_every_step_stand_in_a_table_to_the_picosecond(page: De
     rows = {(row[0], row[1], row[4]) for row in tables(page)["Points of the plot"]}
     contexts = {step.context for step in page.steps}
     assert len(rows) == len(page.flows) * len(contexts)
-    latencies = {f"{step.latency_ps:,}" for step in page.steps}
+    latencies = {f"{step.attention.latency_ps:,}" for step in page.steps}
     assert {latency for _, _, latency in rows} == latencies
 
 
@@ -72,7 +72,9 @@ def test_a_latency_stands_with_its_half_width_smallest_and_largest() -> None:
     )  # fmt: skip
     page = typical_page()
     first, *others = page.steps
-    page = replace(page, steps=[replace(first, phases=phases), *others])
+    attention = first.attention.model_copy(update={"phases": phases})
+    first = replace(first, found=first.found.model_copy(update={"attention": attention}))
+    page = replace(page, steps=[first, *others])
     rows = tables(page)["Points of the plot"]
     assert [row[5:] for row in rows[:2]] == [
         [width_text(phases), "10 us to 11 us"],
@@ -88,11 +90,11 @@ def test_every_stage_of_every_step_has_its_row_with_latency_and_bytes(page: Deco
             step.label,
             stage.name,
             format_ps(stage.latency_ps),
-            f"{stage.num_bytes:,}",
+            f"{stage.bytes:,}",
             f"{stage.ideal_bytes:,}",
         ]
         for step in page.steps
-        for stage in step.stages
+        for stage in step.attention.stages
     ]
     rows = [[*row[:3], *row[4:6]] for row in tables(page)["Stages"]]
     assert sorted(rows) == sorted(expected)
@@ -122,10 +124,10 @@ def test_the_pieces_of_each_bar_lie_end_to_end_and_all_bars_of_shares_are_equall
 def test_the_bars_of_latencies_are_as_long_as_the_latencies(page: DecodePage) -> None:
     shapes = [(tip, shape) for tip, shape in tipped(draw_stages(page)) if not tip.endswith(" %")]
     steps = sorted(page.steps, key=lambda step: step.context)
-    assert [tip for tip, _ in shapes] == [format_ps(step.latency_ps) for step in steps]
+    assert [tip for tip, _ in shapes] == [format_ps(step.attention.latency_ps) for step in steps]
     lengths = [shape.right - shape.left for _, shape in shapes]
-    longest_ps = max(step.latency_ps for step in steps)
-    expected = [max(lengths) * step.latency_ps / longest_ps for step in steps]
+    longest_ps = max(step.attention.latency_ps for step in steps)
+    expected = [max(lengths) * step.attention.latency_ps / longest_ps for step in steps]
     assert lengths == pytest.approx(expected, abs=0.1)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tilewright.records.explain import Advice, ExplainRecord, PartShare, Remark
-from tilewright.records.run_use import ChannelUse, ResourceUse
+from tilewright.records.run.part import ChannelUse, ResourceUse
 from tilewright.report.explain.table import explain_view
 
 GEMM = ResourceUse(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from tilewright.report.perfetto.schema import COUNTER, SLICE_BEGIN, SLICE_END, messages
+from tilewright.report.perfetto.writer import COUNTER, SLICE_BEGIN, SLICE_END, messages
 
 __all__ = ("ReadSlice", "ReadTrace", "read_trace")
 

@@ -1,14 +1,14 @@
 """Small records of comparisons, with machines and without."""
 
 from tilewright.records import installed_versions
-from tilewright.records.attention_compare import (
+from tilewright.records.attention.compare import (
     AttentionCompareRecord,
     CompareSizes,
     LatencyFigures,
     QualityRow,
     SourceFigures,
 )
-from tilewright.records.step_latency import MachineFigures, StepFigures
+from tilewright.records.attention.decode import MachineFigures, StepFigures
 
 __all__ = ("compare_record", "quality_row")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.report.drawn import size, texts, tipped, tips
 from tests.report.quality.records import compare_record, quality_row
-from tilewright.records.attention_compare import QualityRow
+from tilewright.records.attention.compare import QualityRow
 from tilewright.report.quality.plot import (
     PANEL_HEIGHT,
     PANEL_WIDTH,

@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.report.quality.records import compare_record, quality_row
-from tilewright.records.attention_compare import FlowDifference
+from tilewright.records.attention.compare import FlowDifference
 from tilewright.report.quality.table import order_lines, quality_view
 
 

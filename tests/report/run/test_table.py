@@ -6,7 +6,7 @@ import pytest
 
 from tests.records.run_records import run_record
 from tilewright.records import LaunchRow, RunParts
-from tilewright.records.run_finding import AccessSide, SanitizerFinding
+from tilewright.records.run.part import AccessSide, SanitizerFinding
 from tilewright.report.run.table import run_view
 
 

@@ -9,8 +9,8 @@ from tilewright.host import RuntimeContext
 from tilewright.language.dtype import uint8
 from tilewright.machine.coords import PeCoord
 from tilewright.memory import VirtualByte
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.mapping import num_entries
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.placement.pages import (
     TensorPages,
     give_back_pages,

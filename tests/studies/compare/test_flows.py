@@ -7,7 +7,7 @@ import pytest
 from tilewright.errors import PlanError, RecordError, UsageError
 from tilewright.evaluation import SourceKind, SourceSpec
 from tilewright.records import read_record
-from tilewright.records.attention_compare import AttentionCompareRecord, CompareState
+from tilewright.records.attention.compare import AttentionCompareRecord, CompareState
 from tilewright.studies.compare.flows import CompareSpec, compare_flows
 
 SPEC = CompareSpec(

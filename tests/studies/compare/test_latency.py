@@ -11,9 +11,9 @@ from tilewright.errors import CodegenError, EngineError, UsageError
 from tilewright.evaluation import SourceKind, SourceSpec
 from tilewright.machine import build_machine, parse_machine
 from tilewright.records import read_record
-from tilewright.records.attention_compare import AttentionCompareRecord, CompareState
+from tilewright.records.attention.compare import AttentionCompareRecord, CompareState
 from tilewright.studies.compare.flows import CompareSpec, compare_flows
-from tilewright.studies.step_latency import LatencyQuery, LatencySpec, NamedMachine, check_names
+from tilewright.studies.latency import LatencyQuery, LatencySpec, NamedMachine, check_names
 
 SIZES = SourceSpec(context=120, steps=4, cases=2, page_size=8)
 LAYERS, KV_HEADS, PAGES = 2, 2, 16

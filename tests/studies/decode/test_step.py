@@ -2,46 +2,55 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
 from tests.attention.machine.pair import graph_of, small_machine
 from tilewright.attention.backends.machine import Recorded, RowPlacement, Uniform
 from tilewright.attention.graph import DType
+from tilewright.attention.planner import PlanSpec, parse_policy
 from tilewright.bench.decode import DecodeBenchSpec, run_decode_bench
 from tilewright.engine import EngineKind, native_built
 from tilewright.machine import build_machine, parse_machine
-from tilewright.records.attention_decode import AttentionDecodeRecord
+from tilewright.records.attention.decode import AttentionDecodeRecord
 from tilewright.studies.decode.record import Compared, DecodeComparison, compare_with_dense
+from tilewright.studies.decode.step import DecodeStep
 
 ENGINE = EngineKind.NATIVE if native_built() else EngineKind.REFERENCE
 
 
-def comparison() -> DecodeComparison:
-    return DecodeComparison(
-        machine=small_machine(),
+STEP = DecodeStep(
+    machine=small_machine(),
+    graph=graph_of("quest", DType.FLOAT16, page_size=16, width=128),
+    contexts=(2048, 700),
+    kv_heads=2,
+    plan=PlanSpec(budget=parse_policy("8")),
+    seed=3,
+    engine=ENGINE,
+)
+
+
+def compared(**changes: Any) -> Compared:
+    """Both steps, with changes to what is simulated."""
+    comparison = DecodeComparison(
+        step=replace(STEP, **changes),
         machine_source="ahbm-small",
-        graph=graph_of("quest", DType.FLOAT16, page_size=16, width=128),
         model="tiny",
         layers=4,
-        contexts=(2048, 700),
-        kv_heads=2,
         budget=8,
-        selection=None,
-        seed=3,
-        engine=ENGINE,
     )
+    return compare_with_dense(comparison, tell=lambda _: None)
 
 
 @cache
 def with_values() -> Compared:
-    return compare_with_dense(comparison(), tell=lambda _: None)
+    return compared()
 
 
 @cache
 def without_values() -> Compared:
-    chosen = replace(comparison(), selection=Uniform(3), contexts=(16_384, 9000))
-    return compare_with_dense(chosen, tell=lambda _: None)
+    return compared(selection=Uniform(3), contexts=(16_384, 9000))
 
 
 def test_values_are_those_of_the_reference() -> None:
@@ -92,10 +101,9 @@ def test_the_generator_knows_the_bytes_of_its_stages() -> None:
 def test_a_simple_memory_counts_the_bytes_of_its_accesses(engine: EngineKind) -> None:
     """Rates decide nothing here: to the burst, the detailed memory moves as many."""
     machine = build_machine(parse_machine("ahbm-small", ["cube.hbm.model=simple"]))
-    chosen = replace(comparison(), machine=machine, engine=engine, contexts=(700, 300))
-    simple = compare_with_dense(chosen, tell=lambda _: None).sparse
-    detailed = compare_with_dense(replace(chosen, machine=small_machine()), tell=lambda _: None)
-    assert simple.num_bytes <= detailed.sparse.num_bytes < 1.1 * simple.num_bytes
+    simple = compared(machine=machine, engine=engine, contexts=(700, 300)).sparse
+    detailed = compared(engine=engine, contexts=(700, 300)).sparse
+    assert simple.num_bytes <= detailed.num_bytes < 1.1 * simple.num_bytes
 
 
 def test_tokens_per_second_are_of_all_layers_of_the_model() -> None:
@@ -106,8 +114,7 @@ def test_tokens_per_second_are_of_all_layers_of_the_model() -> None:
 
 def test_a_recorded_selection_gives_the_time_of_the_step_with_values() -> None:
     saved = with_values().selection()
-    chosen = replace(comparison(), selection=Recorded(saved.pages, "saved.json"))
-    again = compare_with_dense(chosen, tell=lambda _: None).record
+    again = compared(selection=Recorded(saved.pages, "saved.json")).record
     assert again.sparse.latency_ps == with_values().record.sparse.latency_ps
     assert again.selection_source == "saved.json"
 
@@ -127,15 +134,14 @@ def test_a_record_whose_stages_do_not_add_up_is_refused() -> None:
 
 def test_wrong_values_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.studies.decode.record.TOLERANCES", {DType.FLOAT16: 0.0})
-    record = compare_with_dense(comparison(), tell=lambda _: None).record
+    record = compared().record
     assert record.values_ok is False
     assert not record.ok
 
 
 def test_the_sanitizer_is_heard() -> None:
     assert with_values().record.findings is None
-    watched = replace(comparison(), sanitize=True, contexts=(40, 33))
-    record = compare_with_dense(watched, tell=lambda _: None).record
+    record = compared(sanitize=True, contexts=(40, 33)).record
     assert record.findings == ()
     assert record.ok
 

@@ -18,9 +18,8 @@ from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 from tilewright.studies.demo import command as demo
 from tilewright.studies.demo import steps as demo_steps
 from tilewright.studies.demo.command import PAGE_FILE, TRACE_FILE, plan_demo, run_demo
-from tilewright.studies.demo.page import page_of
+from tilewright.studies.demo.page import flow_label, page_of
 from tilewright.studies.demo.steps import DENSE, SHOWN, SPARSE, DemoPlan
-from tilewright.studies.demo.summary import flow_label
 
 SMALL = DemoPlan(
     machine=build_machine(parse_machine("ahbm-small")),

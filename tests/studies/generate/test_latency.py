@@ -12,7 +12,7 @@ from tilewright.machine import build_machine, parse_machine
 from tilewright.models import LanguageModel, load_model
 from tilewright.records.generate import GenerateRecord, SimulatedAttention
 from tilewright.studies.generate.text import GenerateSpec, generate
-from tilewright.studies.step_latency import LatencyQuery, LatencySpec, NamedMachine
+from tilewright.studies.latency import LatencyQuery, LatencySpec, NamedMachine
 
 PROMPT = "the hat of the cat that sat there at ten"
 LAYERS = 2

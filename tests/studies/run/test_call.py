@@ -11,7 +11,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import BenchError, UsageError
 from tilewright.machine import load_machine
 from tilewright.records import canonical_json
-from tilewright.studies.run.call import run
+from tilewright.studies.run.command import run
 
 
 def test_the_record_is_that_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from tests.studies.run_programs import SCALE, request_of, run_file, written
 from tilewright.engine import EngineKind
 from tilewright.errors import BenchError, RecordError
 from tilewright.records import RunParts
-from tilewright.studies.run import listener as run_listener
+from tilewright.studies.run import execute
 from tilewright.studies.run.command import RunWatch, run_program
 
 
@@ -52,7 +52,7 @@ def test_both_engines_give_the_same_record_but_for_themselves(
     scale: Path, kind: EngineKind
 ) -> None:
     native, other = (
-        run_program(replace(request_of(scale, n=256), engine=engine), RunWatch(), {})
+        run_program(replace(request_of(scale, n=256), engine=engine), RunWatch())
         for engine in (EngineKind.REFERENCE, kind)
     )
     left, right = native.model_dump(), other.model_dump()
@@ -103,7 +103,7 @@ def test_draining_a_trace_more_often_writes_the_same_slices(
 ) -> None:
     files = [tmp_path / name for name in ("rare", "often")]
     run_file(scale, RunWatch(trace=files[0]))
-    monkeypatch.setattr(run_listener, "LOOKS_PER_DRAIN", 1)
+    monkeypatch.setattr(execute, "LOOKS_PER_DRAIN", 1)
     run_file(scale, RunWatch(trace=files[1]))
     rare, often = (read_trace(file.read_bytes()) for file in files)
     assert rare.values == often.values
@@ -245,7 +245,7 @@ def test_an_error_leaves_no_half_of_a_trace(tmp_path: Path) -> None:
 def test_progress_tells_simulated_time_and_rate(
     scale: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_listener, "SECONDS_PER_TEXT", 0.0)
+    monkeypatch.setattr(execute, "SECONDS_PER_TEXT", 0.0)
     texts: list[str] = []
     run_file(scale, RunWatch(progress=texts.append))
     assert any(

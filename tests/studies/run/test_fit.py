@@ -46,7 +46,7 @@ def request_of(name: str, preset: str, changes: tuple[str, ...] = (), **given: A
 
 
 def run_once(name: str, preset: str, changes: tuple[str, ...] = (), **given: Any) -> RunRecord:
-    return run_program(request_of(name, preset, changes, **given), RunWatch(is_once=True), {})
+    return run_program(request_of(name, preset, changes, **given), RunWatch(is_once=True))
 
 
 def test_a_default_that_does_not_fit_is_halved_and_told() -> None:
@@ -90,7 +90,7 @@ def test_nothing_is_told_where_the_defaults_fit() -> None:
 def test_each_point_of_a_sweep_says_what_was_changed() -> None:
     request = request_of("softmax", "ahbm-small", SMALL_TCM, rows=64)
     points = [{"columns": 64}, {"columns": 4096}]
-    found = run_sweep(request, points, is_once=True)
+    found = run_sweep(request, points, RunWatch(is_once=True))
     assert [point.fitted for point in found.points] == [
         None,
         "to fit this machine: block_rows=2 (default 8)",
@@ -107,7 +107,7 @@ def test_every_ready_program_runs_on_the_least_machines(
     """Sizes are small ones, and may become smaller still."""
     request = request_of(name, "ahbm-small", changes)
     values = {**request.parameters, **SMALL[name]}
-    record = run_program(replace(request, parameters=values), RunWatch(is_once=True), {})
+    record = run_program(replace(request, parameters=values), RunWatch(is_once=True))
     assert record.ok
 
 
@@ -119,6 +119,6 @@ def test_every_ready_program_runs_on_every_preset(name: str, preset: str) -> Non
     given = SMALL[name] if name in SLOW_AT_DEFAULT and not RUNS_ALL else {}
     request = request_of(name, preset)
     values = {**request.parameters, **given}
-    record = run_program(replace(request, parameters=values), RunWatch(is_once=True), {})
+    record = run_program(replace(request, parameters=values), RunWatch(is_once=True))
     assert record.ok
     assert record.values_ok is True

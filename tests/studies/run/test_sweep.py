@@ -8,10 +8,10 @@ from tests.report.drawn import tipped, tips
 from tests.report.pictures import sweep_record
 from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.errors import BenchError, ProgramError
-from tilewright.programs.matmul import sweep_points
-from tilewright.report.run.format import PART_WORDS
-from tilewright.report.run.sweep_plot import PART_COLOURS, draw_sweep
-from tilewright.report.run.sweep_table import sweep_view
+from tilewright.programs.builtin.gemm import sweep_points
+from tilewright.report.format import PART_WORDS
+from tilewright.report.run.sweep import PART_COLOURS, draw_sweep, sweep_view
+from tilewright.studies.run.command import RunWatch
 from tilewright.studies.run.source import find_source
 from tilewright.studies.run.sweep import run_sweep, sweep_of
 
@@ -49,7 +49,7 @@ def test_a_sweep_that_makes_no_sense_is_refused(texts: list[str], words: str) ->
 def test_the_points_of_a_sweep_are_runs(tmp_path: Path) -> None:
     request = request_of(written(tmp_path, SCALE), n=64)
     texts: list[str] = []
-    record = run_sweep(request, [{"times": 1}, {"times": 2}], texts.append)
+    record = run_sweep(request, [{"times": 1}, {"times": 2}], RunWatch(progress=texts.append))
     assert texts == ["2 points, 1 at a time", "1 of 2 done: times=1", "2 of 2 done: times=2"]
     assert record.parameters == {"n": 64}
     once, twice = record.points
@@ -97,7 +97,7 @@ def test_several_processes_find_the_same_in_the_same_order(tmp_path: Path) -> No
 def test_points_that_run_once_have_only_the_parts_of_launches(tmp_path: Path) -> None:
     request = request_of(written(tmp_path, SCALE), n=64)
     once, twice = (
-        run_sweep(request, [{"times": 1}], is_once=is_once).points[0].breakdown_ps
+        run_sweep(request, [{"times": 1}], RunWatch(is_once=is_once)).points[0].breakdown_ps
         for is_once in (True, False)
     )
     assert (once.execution > 0, once.vector) == (True, 0)

@@ -21,8 +21,7 @@ from tilewright.validation.finding import Finding
 from tilewright.validation.gemm import product
 from tilewright.validation.hbm import data_sheet as hbm
 from tilewright.validation.hbm.run import address_of, channel_memory
-from tilewright.validation.noc import mesh_traffic
-from tilewright.validation.noc import rules as noc
+from tilewright.validation.noc import mesh as noc
 from tilewright.validation.noc import saturation as saturated
 from tilewright.validation.workload import MeshSpec
 
@@ -52,7 +51,7 @@ def test_smaller_buffers_than_the_flit_model_s_are_noticed(monkeypatch: pytest.M
     limits = ((hot_spot, 10),)
     assert saturated.check_deliveries(KIND, limits=limits).ok
     saturated._beside.cache_clear()
-    run = mesh_traffic.run_traffic
+    run = noc.run_traffic
     monkeypatch.setattr(
         saturated,
         "run_traffic",
@@ -63,8 +62,8 @@ def test_smaller_buffers_than_the_flit_model_s_are_noticed(monkeypatch: pytest.M
 
 
 def test_balanced_traffic_sends_from_every_pair_equally_often() -> None:
-    pattern = mesh_traffic.Pattern("all", tuple(mesh_traffic.all_pairs(9, with_self=False)))
-    traffic = mesh_traffic.balanced_traffic(pattern, 0.5, rounds=3, seed=5)
+    pattern = noc.Pattern("all", tuple(noc.all_pairs(9, with_self=False)))
+    traffic = noc.balanced_traffic(pattern, 0.5, rounds=3, seed=5)
     pairs = zip(traffic.sources.tolist(), traffic.targets.tolist(), strict=True)
     counts = dict.fromkeys(pattern.pairs, 0)
     for pair in pairs:
@@ -138,5 +137,5 @@ def test_a_memory_beyond_its_nominal_rate_beats_the_floor(
     faster = ["cube.hbm.timing.clock_ps=250", "cube.noc.bytes_per_us=512 GB/s"]
     faster.append("cube.noc.attach_bytes_per_us=512 GB/s")
     machine = build_machine(parse_machine("ahbm", faster))
-    monkeypatch.setattr(roofline, "_machine", lambda: machine)
+    monkeypatch.setattr(roofline, "machine_named", lambda _: machine)
     assert not roofline.check_streams(KIND, access=access).ok

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from tests.kinds import every_engine
 from tilewright.engine import EngineKind, TraceRecord
-from tilewright.validation.conservation.defect import (
+from tilewright.validation.conservation.rules import (
     Defect,
     byte_lost,
+    check_engine_fires,
+    count_rises,
     done_too_soon,
     left_idle,
     overtook,
@@ -19,23 +21,20 @@ from tilewright.validation.conservation.defect import (
     started_unready,
     wait_forgotten,
 )
-from tilewright.validation.conservation.rules import check_engine_fires, count_rises
 from tilewright.validation.conservation.run import (
+    LoadTrace,
     Run,
+    count_idle,
+    count_overtaken,
     early,
     idle,
+    least_ps,
     overtaken,
     overused,
     seeded_runs,
     too_fast,
     wrong_bytes,
     wrong_queues,
-)
-from tilewright.validation.conservation.trace import (
-    LoadTrace,
-    count_idle,
-    count_overtaken,
-    least_ps,
 )
 from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 

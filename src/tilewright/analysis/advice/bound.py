@@ -7,7 +7,7 @@ has the argument.
 
 from tilewright.analysis.advice.change import INTERLEAVE, REFRESH, WINDOW, Change, pace_of
 from tilewright.records import RunRecord
-from tilewright.records.run_use import PathTimes, ResourceUse
+from tilewright.records.run.part import PathTimes, ResourceUse
 
 MEMORY_PACE = "cube.hbm.timing.clock_ps"
 REFRESH_KIND, INTERVAL = "cube.hbm.refresh.kind", "cube.hbm.refresh.interval_ps"

@@ -5,13 +5,13 @@ A program that is watched issues through a stand-in for its issuer, which notes 
 
 import contextlib
 import sys
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from tilewright.engine.core import NO_VALUE, IssuedAccess, IssuedStep
+from tilewright.engine.core import NO_VALUE, IssuedStep
 from tilewright.engine.issuer import Issuer
 from tilewright.executor.program import Program
 from tilewright.language.source import SourceLine, is_ours, line_text
@@ -42,21 +42,43 @@ class CommandNote(NamedTuple):
         return line_text(self.line)
 
 
-@dataclass(slots=True)
-class _Pages:
-    """What is known of one owner: its commands in order, and which of them brought a value."""
+Hook = Callable[[str, tuple[Any, ...], Any], None]
+"""Hears of a call of an issuer after it: the method, its arguments and its result."""
 
-    notes: list[CommandNote | None] = field(default_factory=list)
-    brought: dict[int, int] = field(default_factory=dict)  # by value
+_HEARD = frozenset({
+    "compute", "finish", "load", "open_composite", "park", "receive", "release", "send", "store",
+    "update",
+})  # fmt: skip
+
+
+class InstrumentedIssuer:
+    """Everything that an issuer does, with a hook that hears of each command."""
+
+    def __init__(self, issuer: Issuer, hook: Hook) -> None:
+        self._issuer = issuer
+        self._hook = hook
+
+    def __getattr__(self, name: str) -> Any:
+        called = getattr(self._issuer, name)
+        if name not in _HEARD:
+            return called
+
+        def heard(*arguments: Any) -> Any:
+            result = called(*arguments)
+            self._hook(name, arguments, result)
+            return result
+
+        setattr(self, name, heard)  # found at once from now on
+        return heard
 
 
 class CommandBook:
     """Notes of all owners, or of some, and at most ``limit`` of them."""
 
     def __init__(self, *, limit: int, owners: Container[int] | None = None) -> None:
-        self._pages: dict[int, _Pages] = {}
-        self._room = limit
+        self.room = limit
         self._owners = owners
+        self._pages: dict[int, _Pages] = {}
 
     def is_watching(self, owner: int) -> bool:
         return self._owners is None or owner in self._owners
@@ -66,102 +88,64 @@ class CommandBook:
         owner = program.run.hub.running.number
         if not self.is_watching(owner):
             return issuer
-        pages = self._pages.setdefault(owner, _Pages())
-        watched: Any = _WatchedIssuer(self, pages, program, issuer)
+        pages = _Pages(self, program, issuer)
+        if owner in self._pages:  # of its earlier programs
+            pages = replace(self._pages[owner], program=program, issuer=issuer, ops={})
+        self._pages[owner] = pages
+        watched: Any = InstrumentedIssuer(issuer, pages.hear)
         return watched  # type: ignore[no-any-return]
 
     def note_of(self, owner: int, command: int) -> CommandNote | None:
         pages = self._pages.get(owner)
         return pages.notes[command] if pages and command < len(pages.notes) else None
 
-    def take_room(self) -> bool:
-        self._room -= 1
-        return self._room >= 0
 
+@dataclass(slots=True)
+class _Pages:
+    """What is known of one owner: its commands in order, and which of them brought a value."""
 
-class _WatchedIssuer:
-    """Everything that an issuer does, with a note for each command."""
+    book: CommandBook
+    program: Program
+    issuer: Issuer
+    notes: list[CommandNote | None] = field(default_factory=list)
+    brought: dict[int, int] = field(default_factory=dict)  # by value
+    ops: dict[int, str] = field(default_factory=dict)  # by plan
 
-    def __init__(self, book: CommandBook, pages: _Pages, program: Program, issuer: Issuer) -> None:
-        self._book = book
-        self._pages = pages
-        self._program = program
-        self._issuer = issuer
-        self._ops: dict[int, str] = {}  # by plan
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._issuer, name)
-
-    def compute(self, plan: int, operands: list[int]) -> int:
-        number = self._issuer.compute(plan, operands)
-        self._note(self._op(plan), operands)
-        return number
-
-    def update(self, plan: int, value: int, operands: list[tuple[int, int]]) -> int:
-        number = self._issuer.update(plan, value, operands)
-        self._note(self._op(plan), [operand for operand, _ in operands])
-        return number
-
-    def load(
-        self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
-    ) -> int:
-        number = self._issuer.load(num_bytes, accesses, after, served)
-        self._note_brought(number, "load")
-        return number
-
-    def store(
-        self,
-        value: int,
-        num_bytes: int,
-        accesses: list[IssuedAccess],
-        after: list[int],
-        served: int,
-    ) -> int:
-        task = self._issuer.store(value, num_bytes, accesses, after, served)
-        self._note("store", (value,))
-        return task
-
-    def send(self, value: int, num_bytes: int, steps: list[IssuedStep]) -> int:
-        task = self._issuer.send(value, num_bytes, steps)
-        self._note("send", (value,), _message_sent(steps))
-        return task
-
-    def receive(self, num_bytes: int, steps: list[IssuedStep]) -> int:
-        number = self._issuer.receive(num_bytes, steps)
-        ((_, _, _, _, _, (message,), *_), *_) = steps  # it waits for its first fragment
-        self._note_brought(number, "recv", message)
-        return number
-
-    def park(self, value: int) -> int:
-        task = self._issuer.park(value)
-        self._note("park", (value,))
-        return task
-
-    def open_composite(self) -> None:
-        self._issuer.open_composite()
-        self._note("composite", ())
-
-    def release(self, value: int) -> None:
-        self._pages.brought.pop(value, None)
-        self._issuer.release(value)
-
-    def finish(self) -> None:
-        self._pages.brought.clear()
-        self._issuer.finish()
+    def hear(self, method: str, arguments: tuple[Any, ...], result: Any) -> None:
+        """Note a command; parts of a composite only add to what that uses."""
+        match method, arguments:
+            case "compute", (plan, operands):
+                self._note(self._op(plan), operands)
+            case "update", (plan, _, operands):
+                self._note(self._op(plan), [operand for operand, _ in operands])
+            case "load", _:
+                self._note_brought(result, "load")
+            case "receive", (_, steps):
+                ((_, _, _, _, _, (message,), *_), *_) = steps  # it waits for its first fragment
+                self._note_brought(result, "recv", message)
+            case "send", (value, _, steps):
+                self._note("send", (value,), _message_sent(steps))
+            case (("store" | "park"), (value, *_)):
+                self._note(method, (value,))
+            case "open_composite", _:
+                self._note("composite", ())
+            case "release", (value,):
+                self.brought.pop(value, None)
+            case "finish", _:
+                self.brought.clear()
 
     def _op(self, plan: int) -> str:
-        if plan not in self._ops:
-            self._ops = {found.number: key[0] for key, found in self._program.run.plans.items()}
-        return self._ops.get(plan, "compute")
+        if plan not in self.ops:
+            self.ops = {found.number: key[0] for key, found in self.program.run.plans.items()}
+        return self.ops.get(plan, "compute")
 
     def _note_brought(self, number: int, what: str, message: Message | None = None) -> None:
         if self._note(what, (), message):
-            self._pages.brought[number] = self._issuer.num_commands - 1
+            self.brought[number] = self.issuer.num_commands - 1
 
     def _note(self, what: str, operands: Sequence[int], message: Message | None = None) -> bool:
-        """Whether it is a command of its own: parts of a composite only add to what that uses."""
-        notes, number = self._pages.notes, self._issuer.num_commands - 1
-        brought = self._pages.brought
+        """Return whether it is a command of its own, and there was room for it."""
+        notes, number, brought = self.notes, self.issuer.num_commands - 1, self.brought
         used = (brought[value] for value in operands if value != NO_VALUE and value in brought)
         sources = tuple(dict.fromkeys(used))
         if number < len(notes):
@@ -169,10 +153,11 @@ class _WatchedIssuer:
             if whole is not None and not set(sources) <= set(whole.sources):
                 notes[number] = whole._replace(sources=(*whole.sources, *sources))
             return False
-        if not self._book.take_room():
+        self.book.room -= 1
+        if self.book.room < 0:
             return False
         notes.extend([None] * (number - len(notes)))
-        ids = ", ".join(map(str, self._program.ids))
+        ids = ", ".join(map(str, self.program.ids))
         notes.append(CommandNote(what, _author_line(), ids, sources, message))
         return True
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.attention.codegen import KernelFile
+from tilewright.attention.codegen import Kernel, KernelFile
 from tilewright.attention.graph import Graph, Inherit, StateVar
+from tilewright.errors import AttentionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,23 @@ def run_text(file: KernelFile, names: Mapping[str, Any]) -> LoadedKernels:
         tree.body = [node for node in tree.body if not isinstance(node, ast.Import)]
     found: dict[str, Any] = {"__name__": f"kernels_of_{file.flow}", **names}
     exec(compile(tree, path, "exec"), found)  # text of our own generator
-    kernels = [*file.step, *([file.completion] if file.completion else [])]
-    return LoadedKernels(file, {kernel.name: found[kernel.name] for kernel in kernels}, path)
+    functions = {kernel.name: found[kernel.name] for kernel in kernels_of(file)}
+    return LoadedKernels(file, functions, path)
+
+
+def kernels_of(file: KernelFile) -> tuple[Kernel, ...]:
+    """Return all kernels of a file."""
+    return file.step if file.completion is None else (*file.step, file.completion)
+
+
+def chosen_arguments(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a kernel takes; refuse a launch that lacks one."""
+    missing = [name for name in kernel.arguments if name not in given]
+    if missing:
+        expected = f"arguments {', '.join(kernel.arguments)}"
+        fix = f"pass {', '.join(missing)}"
+        raise AttentionError(f"kernel {kernel.name}", f"no {', '.join(missing)}", expected, fix)
+    return {name: given[name] for name in kernel.arguments}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

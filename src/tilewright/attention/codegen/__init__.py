@@ -1,10 +1,17 @@
 """Graph to readable program bodies in plain Triton."""
 
 from tilewright.attention.codegen.cache import KernelCache, kernel_key
-from tilewright.attention.codegen.compile import compile_graph
-from tilewright.attention.codegen.dense import compile_dense
-from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
-from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
+from tilewright.attention.codegen.compile import compile_dense, compile_graph
+from tilewright.attention.codegen.plan.target import (
+    Cut,
+    Deal,
+    Decision,
+    Fusion,
+    Merge,
+    Selection,
+    Target,
+    Tiling,
+)
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic
 from tilewright.attention.codegen.source.file import Grid, Kernel, KernelFile, Scratch, ScratchAxis
 

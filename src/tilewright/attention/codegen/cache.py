@@ -4,12 +4,11 @@ from collections import OrderedDict
 from dataclasses import asdict, dataclass, field
 
 from tilewright.attention.codegen.compile import compile_graph
-from tilewright.attention.codegen.plan.cut import Cut
-from tilewright.attention.codegen.plan.target import Target, Tiling
+from tilewright.attention.codegen.plan.target import Cut, Target, Tiling
 from tilewright.attention.codegen.source.file import KernelFile
 from tilewright.attention.graph import Graph, graph_hash
-from tilewright.records import content_hash
-from tilewright.records.versions import installed_version
+from tilewright.canonical import content_hash
+from tilewright.records.document import installed_version
 
 
 def kernel_key(

@@ -1,46 +1,73 @@
 """From a verified graph to the kernels of a flow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.coverage import check_supported
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
-from tilewright.attention.codegen.kernels.attend import emit_attend_pages
+from tilewright.attention.codegen.kernels.attend import (
+    AttendBlocks,
+    attend_stage,
+    emit_attend_pages,
+)
 from tilewright.attention.codegen.kernels.branch import branch_kernels, is_plain
 from tilewright.attention.codegen.kernels.complete import emit_complete_pages
-from tilewright.attention.codegen.kernels.compute import PageRound, emit_compute_pages, page_work
-from tilewright.attention.codegen.kernels.fused_row import (
-    attend_stages,
-    emit_row_kernel,
+from tilewright.attention.codegen.kernels.compute import (
+    PageRound,
+    emit_compute_pages,
+    page_work,
+)
+from tilewright.attention.codegen.kernels.list_pages import emit_list_pages, list_stage
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts, merge_stage
+from tilewright.attention.codegen.kernels.row import emit_row_op
+from tilewright.attention.codegen.kernels.select import emit_select, kept_of
+from tilewright.attention.codegen.kernels.select_row import (
+    ScoreMemory,
     load_stage,
     score_stage,
     select_stage,
 )
-from tilewright.attention.codegen.kernels.list_pages import emit_list_pages, list_stage
-from tilewright.attention.codegen.kernels.merge import emit_merge_parts, part_scratch
-from tilewright.attention.codegen.kernels.row import emit_row_op
-from tilewright.attention.codegen.kernels.select import SelectBounds, emit_select
-from tilewright.attention.codegen.kernels.select_segments import ScoreMemory, kept_of
-from tilewright.attention.codegen.kernels.state_writes import writes_by_round
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
-from tilewright.attention.codegen.module import kernel_file
-from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.plan.fusion import plan_cut
-from tilewright.attention.codegen.plan.rounds import is_row_op, page_roots, round_of
+from tilewright.attention.codegen.plan.rounds import (
+    is_row_op,
+    page_roots,
+    round_of,
+    writes_by_round,
+)
 from tilewright.attention.codegen.plan.slice_loads import push_slices
-from tilewright.attention.codegen.plan.target import Merge, Target, Tiling
+from tilewright.attention.codegen.plan.target import (
+    Cut,
+    Decision,
+    Fusion,
+    Merge,
+    Selection,
+    Target,
+    Tiling,
+)
 from tilewright.attention.codegen.source.builder import Body, name_values
 from tilewright.attention.codegen.source.file import (
     Emitted,
     KernelFile,
     Scratch,
     ScratchAxis,
+    StageFunction,
+    emit_row_kernel,
+    kernel_file,
     lists_of,
     outputs_of,
+    parts_of,
 )
 from tilewright.attention.codegen.source.row import RowForm
-from tilewright.attention.codegen.source.stage import StageFunction
-from tilewright.attention.graph import FORMAT, DType, Graph, Node, graph_hash, verify_graph
+from tilewright.attention.graph import (
+    FORMAT,
+    DType,
+    Geometry,
+    Graph,
+    Node,
+    graph_hash,
+    verify_graph,
+)
 from tilewright.attention.ops import selection
 from tilewright.errors import InternalError
 
@@ -73,27 +100,26 @@ def compile_graph(
     if chosen is None:
         raise InternalError("branch", "no selection", "a selection or an estimate", "report it")
     rounds, kept = round_of(graph), kept_of(chosen, bound, tiles)
-    planned = plan_cut(
-        target,
-        chosen,
-        rounds,
-        kept=kept,
-        segment=0 if target is None else _segment(graph, tiles, target, chosen, rounds),
-        apart=_apart(graph, by_mass),
-        wanted=cut,
+    segment = 0
+    if target is not None:  # the pages of a tile of the kernel that scores
+        own = RowForm(sizes, tiles, target)
+        scoring = PageRound(graph, own, rounds[chosen], rounds, _scratch_names(rounds))
+        segment = page_work(scoring, kept=(chosen.inputs[0],)).tile
+    apart = _apart(graph, by_mass)
+    planned, decisions = plan_cut(
+        target, chosen, rounds, kept=kept, segment=segment, apart=apart, wanted=cut
     )
-    form = RowForm(sizes, tiles, target, planned.cut, kept)
+    form = RowForm(sizes, tiles, target, planned, kept)
     parts = _Parts(graph, form, by_mass, bound)
     marks = parts.add_indexer((chosen,), chosen)[chosen]
     parts.add_attention(marks, chosen.type.shape[1])
     if form.has_parts:
-        parts.add(emit_merge_parts(form))
-        parts.scratch += part_scratch(sizes)
+        parts.kernels.append(emit_merge_parts(form))
+        parts.scratch += parts_of(form)
     if wants_mass(graph):
         read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
-        parts.add(emit_weigh_pages(form, [read]))
-    results = (*lists_of(form), *outputs_of(sizes))
-    return _file(parts, results=results, marks=marks, decisions=planned.decisions)
+        parts.kernels.append(emit_weigh_pages(form, [read]))
+    return parts.file((*lists_of(form), *outputs_of(sizes)), marks, decisions)
 
 
 def _compile_branches(
@@ -108,39 +134,44 @@ def _compile_branches(
     parts = _Parts(graph, form, by_mass, most)
     names = parts.add_indexer(tuple(graph.output.nodes()), None)
     found = branch_kernels(graph, form, names)
-    for emitted in found.emitted:
-        parts.add(emitted)
+    parts.kernels += found.emitted
     parts.scratch += found.scratch
     chosen = next(item.selection for item in graph.output.branches if item.selection is not None)
-    return _file(parts, results=found.results, marks=names[chosen], decisions=decisions)
+    return parts.file(tuple(found.results), names[chosen], decisions)
 
 
-def _file(
-    parts: "_Parts", *, results: tuple[Scratch, ...], marks: str, decisions: tuple[Decision, ...]
+def compile_dense(
+    sizes: Geometry, target: Target, tiling: Tiling | None = None, cut: Cut | None = None
 ) -> KernelFile:
-    graph = parts.graph
+    """Compile dense attention: the loop of a flow's attention, without lists.
+
+    A flow whose lists have every page gives the same output, bit for bit, under the same tiling.
+    """
+    tiles = tiling or Tiling.for_target(sizes, target)
+    form = RowForm(sizes, tiles, target, cut or Cut())
+    stages = _attend_stages(form, chosen=None, is_listed=False)
+    emitted = [emit_row_kernel("attend_row", form, stages)]
+    if form.has_parts:
+        emitted.append(emit_merge_parts(form))
     return kernel_file(
-        graph.name,
-        f"graph {graph_hash(graph)[:12]}",
-        parts.form,
-        parts.kernels,
-        completion=emit_complete_pages(graph),
-        scratch=parts.scratch,
-        results=results,
-        marks=marks,
-        decisions=decisions,
-        stages=parts.stages,
-        most=parts.most,
+        "dense",
+        "its geometry",
+        form,
+        emitted,
+        scratch=parts_of(form),
+        results=outputs_of(sizes),
+        stages=stages,
     )
 
 
-def _segment(
-    graph: Graph, tiles: Tiling, target: Target, chosen: Node, rounds: Mapping[Node, int]
-) -> int:
-    """Return the pages of a tile of the kernel that scores."""
-    form = RowForm(graph.geometry, tiles, target)
-    page_round = PageRound(graph, form, rounds[chosen], rounds, _scratch_names(rounds))
-    return page_work(page_round, kept=(chosen.inputs[0],)).tile
+def _attend_stages(
+    form: RowForm, *, chosen: str | None, is_listed: bool = True
+) -> list[StageFunction]:
+    """Attend, and merge members if that goes over queues."""
+    stages = [attend_stage(form, chosen=chosen, is_listed=is_listed)]
+    if form.merge is Merge.IPCQ:
+        stages.append(merge_stage(form, AttendBlocks.of(form).values))
+    return stages
 
 
 def _apart(graph: Graph, by_mass: bool) -> str:
@@ -164,8 +195,23 @@ class _Parts:
     stages: list[StageFunction] = field(default_factory=list)  # of kernels that are complete
     _open: list[StageFunction] = field(default_factory=list)  # of a kernel that is not complete
 
-    def add(self, kernel: Emitted) -> None:
-        self.kernels.append(kernel)
+    def file(
+        self, results: tuple[Scratch, ...], marks: str, decisions: tuple[Decision, ...]
+    ) -> KernelFile:
+        """Assemble the file of the flow."""
+        return kernel_file(
+            self.graph.name,
+            f"graph {graph_hash(self.graph)[:12]}",
+            self.form,
+            self.kernels,
+            completion=emit_complete_pages(self.graph),
+            scratch=self.scratch,
+            results=results,
+            marks=marks,
+            decisions=decisions,
+            stages=self.stages,
+            most=self.most,
+        )
 
     def add_indexer(self, wanted: tuple[Node, ...], chosen: Node | None) -> dict[Node, str]:
         """Add page kernels and row kernels round by round; return the memory of all values.
@@ -174,93 +220,91 @@ class _Parts:
         """
         rounds = round_of(self.graph)
         names = _scratch_names(rounds)
-        writes = writes_by_round(self.graph, rounds)
+        writes, fusions = writes_by_round(self.graph, rounds), self.form.cut.fusions
         for index in range(max([*rounds.values(), *writes]) + 1):
             roots = page_roots(rounds, wanted, index)
-            fused = chosen is not None and Fusion.SCORE_SELECT in self.form.cut.fusions
             of_round = PageRound(self.graph, self.form, index, rounds, names)
-            if chosen is not None and fused and index == rounds[chosen]:
-                self._open_scoring(chosen, of_round)
+            if chosen is not None and index == rounds[chosen] and Fusion.SCORE_SELECT in fusions:
+                scoring, pages = score_stage(of_round, chosen.inputs[0])
+                self._open_selection(scoring, pages, chosen, names, is_logical=False)
                 continue
             if roots or index in writes:
-                self.add(emit_compute_pages(of_round, roots, writes.get(index, ())))
+                self.kernels.append(emit_compute_pages(of_round, roots, writes.get(index, ())))
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
-                if node is not chosen or Fusion.SELECT_LIST not in self.form.cut.fusions:
+                if node is not chosen or Fusion.SELECT_LIST not in fusions:
                     self._add_row_op(node, names)
-        if chosen is not None and not self._open and Fusion.SELECT_LIST in self.form.cut.fusions:
-            scores = names[chosen.inputs[0]]
-            loading, pages = load_stage(chosen, self.form, scores=scores)
-            memory = ScoreMemory(scores, is_logical=True)
-            self._open_selection(loading, pages, chosen, names[chosen], memory)
+        if chosen is not None and not self._open and Fusion.SELECT_LIST in fusions:
+            loading, pages = load_stage(chosen, self.form, scores=names[chosen.inputs[0]])
+            self._open_selection(loading, pages, chosen, names, is_logical=True)
         return names
 
-    def _open_scoring(self, chosen: Node, page_round: PageRound) -> None:
-        names = page_round.scratch
-        scoring, pages = score_stage(page_round, chosen.inputs[0])
-        memory = ScoreMemory(names[chosen.inputs[0]], is_logical=False)
-        if self.form.cut.selection is Selection.SEGMENTS:
-            self.scratch.append(
-                Scratch(memory.name, self._own_axis, chosen.inputs[0].type.shape, DType.FLOAT32)
-            )
-        self._open_selection(scoring, pages, chosen, names[chosen], memory)
-
     def _open_selection(
-        self, scores: StageFunction, pages: int, chosen: Node, marks: str, memory: ScoreMemory
+        self,
+        scores: StageFunction,
+        pages: int,
+        chosen: Node,
+        names: Mapping[Node, str],
+        *,
+        is_logical: bool,
     ) -> None:
         """Open a choice among pages whose scores, or the best of them, a stage gives."""
-        selecting = select_stage(chosen, self.form, pages=pages, scores=memory, chosen=marks)
+        form, scored = self.form, chosen.inputs[0]
+        own = ScratchAxis.PAGES if form.part is None else ScratchAxis.MEMBER_PAGES
+        memory, marks = ScoreMemory(names[scored], is_logical), names[chosen]
+        if not is_logical and form.cut.selection is Selection.SEGMENTS:
+            self.scratch.append(Scratch(memory.name, own, scored.type.shape, DType.FLOAT32))
+        selecting = select_stage(chosen, form, pages=pages, scores=memory, chosen=marks)
         self._open += [scores, selecting]
-        self.scratch.append(Scratch(marks, self._own_axis, chosen.type.shape, DType.INT8))
-
-    @property
-    def _own_axis(self) -> ScratchAxis:
-        return ScratchAxis.PAGES if self.form.part is None else ScratchAxis.MEMBER_PAGES
+        self.scratch.append(Scratch(marks, own, chosen.type.shape, DType.INT8))
 
     def add_attention(self, marks: str, columns: int) -> None:
         """Add lists of chosen pages, and attention over them."""
         fusions, form = self.form.cut.fusions, self.form
-        (kept,) = (item for item in self.scratch if item.name == marks)
+        (axis,) = (item.axis for item in self.scratch if item.name == marks)
         per_head = marks if columns > 1 else None
-        if self._open and Fusion.SELECT_LIST not in fusions:
+        if Fusion.SELECT_LIST not in fusions:
             self._close()
-        if not {Fusion.SELECT_LIST, Fusion.LIST_ATTEND} & fusions:
-            axis = kept.axis
-            self.add(emit_list_pages(form, chosen=marks, columns=columns, axis=axis))
+        if {Fusion.SELECT_LIST, Fusion.LIST_ATTEND} & fusions:
+            self._open.append(list_stage(form, chosen=marks, columns=columns, axis=axis))
         else:
-            self._open.append(list_stage(form, chosen=marks, columns=columns, axis=kept.axis))
-        if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
-            self._close()
-            self.add(emit_attend_pages(form, chosen=per_head))
-            return
+            listing = emit_list_pages(form, chosen=marks, columns=columns, axis=axis)
+            self.kernels.append(listing)
         if Fusion.LIST_ATTEND not in fusions:
             self._close()
-        self._open += attend_stages(form, chosen=per_head)
+        if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
+            self.kernels.append(emit_attend_pages(form, chosen=per_head))
+        else:
+            self._open += _attend_stages(form, chosen=per_head)
         self._close()
 
     def _close(self) -> None:
-        """Add one kernel of the stages that are open."""
-        if self._open:
-            self.add(emit_row_kernel(_row_name(self._open), self.form, self._open))
-            self.stages += self._open
-            self._open = []
+        """Add one kernel of the stages that are open, named after what they do."""
+        if not self._open:
+            return
+        names = [stage.name for stage in self._open]
+        name = "_".join([name.partition("_")[0] for name in names] + ["row"])
+        if {"score_pages", "attend_pages"} <= set(names):
+            name = "decode_row"  # the whole of a step
+        self.kernels.append(emit_row_kernel(name, self.form, self._open))
+        self.stages += self._open
+        self._open = []
 
     def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
         index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
-            kernel, kept = emit_select(self.form, node, index, names, self._bounds(node))
-            self.add(kernel)
-            self.scratch += kept
+            by_digits = self.form.cut.selection is Selection.DIGITS
+            kept = 0 if by_digits else kept_of(node, self.most, self.form.tiling)
+            kernel, scratch = emit_select(
+                self.form, node, index, names, by_mass=self.by_mass, kept=kept
+            )
+            self.kernels.append(kernel)
+            self.scratch += scratch
         else:
-            self.add(emit_row_op(self.form, node, index, names))
+            self.kernels.append(emit_row_op(self.form, node, index, names))
         self._keep(node, names[node])
         self.row_kernels += 1
-
-    def _bounds(self, node: Node) -> SelectBounds:
-        wanted = self.form.cut.selection
-        kept = 0 if wanted is Selection.DIGITS else kept_of(node, self.most, self.form.tiling)
-        return SelectBounds(self.by_mass, kept)
 
     def _keep(self, node: Node, name: str) -> None:
         per_row = node.type.format is FORMAT.BATCHED
@@ -268,14 +312,6 @@ class _Parts:
         dtype = node.type.dtype.computed
         kept = DType.INT8 if dtype is DType.BOOL else dtype
         self.scratch.append(Scratch(name, axis, node.type.shape, kept))
-
-
-def _row_name(stages: Sequence[StageFunction]) -> str:
-    """Name a kernel after what its stages do, or after the whole of a step."""
-    names = [stage.name for stage in stages]
-    if {"score_pages", "attend_pages"} <= set(names):
-        return "decode_row"
-    return "_".join([name.partition("_")[0] for name in names] + ["row"])
 
 
 def _scratch_names(rounds: Mapping[Node, int]) -> dict[Node, str]:

@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from tilewright.attention.utils import resolve_dtype
+from tilewright.canonical import content_hash
 from tilewright.errors import SpecError
-from tilewright.records import content_hash
 
 __all__ = (
     "ALIASES",

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tilewright.attention.graph import Graph, verify_graph
-from tilewright.attention.passes.canonical_form import canonical_form
-from tilewright.attention.passes.common_subexpression import common_subexpression
-from tilewright.attention.passes.dead_code import dead_code
-from tilewright.attention.passes.hoist_query import hoist_query
-from tilewright.attention.passes.infer_types import infer_types
-from tilewright.attention.passes.split_bound import split_bound
+from tilewright.attention.passes.exact import (
+    canonical_form,
+    common_subexpression,
+    dead_code,
+    infer_types,
+)
+from tilewright.attention.passes.rounding import hoist_query, split_bound
 from tilewright.errors import GraphError, InternalError
 
 

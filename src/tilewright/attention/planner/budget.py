@@ -3,10 +3,40 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from tilewright.attention.planner.rule import Exactly, MassRule, RowBudget, ScoreRule
 from tilewright.errors import PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """As many blocks as the upper bound says, whatever the scores are."""
+
+
+@dataclass(frozen=True, slots=True)
+class MassRule:
+    """The fewest blocks, best first, whose softmax mass over the candidates reaches ``p``."""
+
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRule:
+    """Every candidate whose score is at least ``threshold``."""
+
+    threshold: float
+
+
+Rule: TypeAlias = Exactly | MassRule | ScoreRule
+
+
+@dataclass(frozen=True, slots=True)
+class RowBudget:
+    """Bounds on the blocks of one row, reserved ones included."""
+
+    at_least: int
+    at_most: int
+    rule: Rule = Exactly()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +121,14 @@ class PerHead:
         return self.budgets.get(facts.head, self.default).bounds(facts, reserved)
 
 
+def _between(
+    at_least: int, at_most: int | None, rule: Rule, facts: RowFacts, reserved: Reserved
+) -> RowBudget:
+    """Return what a rule over scores decides between two counts of blocks."""
+    most = facts.num_blocks if at_most is None else at_most
+    return RowBudget(min(max(at_least, reserved.total), most), most, rule)
+
+
 @dataclass(frozen=True, slots=True)
 class TopPBudget:
     """Blocks by mass: the fewest that reach ``p`` of the candidates' softmax over scores."""
@@ -104,9 +142,7 @@ class TopPBudget:
             raise PlanError("budget.p", repr(self.p), "a share in (0, 1]", "change it")
 
     def bounds(self, facts: RowFacts, reserved: Reserved) -> RowBudget:
-        most = facts.num_blocks if self.at_most is None else self.at_most
-        least = max(self.at_least, reserved.total)
-        return RowBudget(min(least, most), most, MassRule(self.p))
+        return _between(self.at_least, self.at_most, MassRule(self.p), facts, reserved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +158,7 @@ class ThresholdBudget:
             raise PlanError("budget.threshold", "nan", "a number", "change it")
 
     def bounds(self, facts: RowFacts, reserved: Reserved) -> RowBudget:
-        most = facts.num_blocks if self.at_most is None else self.at_most
-        least = max(self.at_least, reserved.total)
-        return RowBudget(min(least, most), most, ScoreRule(self.threshold))
+        return _between(self.at_least, self.at_most, ScoreRule(self.threshold), facts, reserved)
 
 
 @dataclass(frozen=True, slots=True)

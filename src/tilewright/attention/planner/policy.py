@@ -5,8 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tilewright.attention.planner.budget import Reserved, RowFacts
-from tilewright.attention.planner.rule import RowBudget
+from tilewright.attention.planner.budget import Reserved, RowBudget, RowFacts
 from tilewright.errors import PlanError
 
 FUNCTIONS: Mapping[str, Callable[..., float]] = {

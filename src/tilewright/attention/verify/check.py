@@ -8,7 +8,7 @@ from tilewright.attention.flow.lint import Lint
 from tilewright.attention.graph import FORMAT, FlowKind, Geometry, Graph, graph_hash
 from tilewright.attention.passes import optimize_graph
 from tilewright.errors import FlowError, TilewrightError
-from tilewright.records.attention_check import FlowCheckRow, FlowProblem, FlowWarning
+from tilewright.records.attention.flow import FlowCheckRow, FlowProblem, FlowWarning
 
 ROPE_WIDTH = 64  # of DeepSeek's latents
 

@@ -8,10 +8,10 @@ from itertools import product
 
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.flow.loader import build_vflow
-from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
+from tilewright.attention.graph import DType, FlowKind, Geometry
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.utils import resolve_dtype
-from tilewright.attention.verify.numeric import check_numbers
+from tilewright.attention.verify.numeric import NumericCheck
 from tilewright.errors import FlowError, SpecError, TilewrightError
 
 
@@ -47,15 +47,11 @@ class Config:
         )
 
     def geometry(self, kind: FlowKind, dtypes: tuple[DType, DType, DType]) -> Geometry:
-        kv, query, field_dtype = dtypes
+        """Return what the flow is traced for; types are of keys and values, queries, and fields."""
+        named = dict(zip(("kv_dtype", "query_dtype", "field_dtype"), dtypes, strict=True))
         if kind is FlowKind.GQA:
             return Geometry.gqa(
-                page_size=self.block_size,
-                head_dim=self.D,
-                query_heads=self.G,
-                kv_dtype=kv,
-                query_dtype=query,
-                field_dtype=field_dtype,
+                page_size=self.block_size, head_dim=self.D, query_heads=self.G, **named
             )
         rank, rope = self.latent_dims or (self.D, 0)
         return Geometry.mla(
@@ -63,9 +59,7 @@ class Config:
             kv_lora_rank=rank,
             qk_rope_head_dim=rope,
             query_heads=self.G,
-            kv_dtype=kv,
-            query_dtype=query,
-            field_dtype=field_dtype,
+            **named,
         )
 
 
@@ -221,15 +215,12 @@ class _Verification:
             phase = "passes"
             optimized = optimize_graph(graph)
             phase = "numeric"
-            error = self._numbers(graph, optimized, point) if self._numeric else 0.0
+            heads = 1 if self._flow.kind is FlowKind.MLA else point.num_kv_heads
+            error = NumericCheck(graph, optimized, heads).run() if self._numeric else 0.0
         except TilewrightError as found:
             text = "".join(traceback.format_exception(found))
             return _phase_of(found) or phase, text, 0.0
         return "", "", error
-
-    def _numbers(self, graph: Graph, optimized: Graph, point: Config) -> float:
-        heads = 1 if self._flow.kind is FlowKind.MLA else point.num_kv_heads
-        return check_numbers(graph, optimized, num_kv_heads=heads)
 
 
 def _phase_of(error: TilewrightError) -> str:

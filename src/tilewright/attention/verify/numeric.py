@@ -136,11 +136,6 @@ class _Data:
         return np.stack(rows)
 
 
-def check_numbers(traced: Graph, optimized: Graph, *, num_kv_heads: int, seed: int = 0) -> float:
-    """Hold a flow to the definition of attention; the largest relative error is returned."""
-    return NumericCheck(traced, optimized, num_kv_heads).run(seed)
-
-
 def _run(graph: Graph, data: _Data, topk: int) -> list[StepOutput]:
     plan = PlanSpec(budget=DefaultBudget(topk=topk), reserved=Reserved(1, 1))
     spec = SessionSpec(num_kv_heads=data.keys.shape[1], num_pages=NUM_PAGES + 2, plan=plan)

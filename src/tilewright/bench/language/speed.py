@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib import metadata
 from math import prod
 from statistics import median
@@ -10,22 +11,34 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from tilewright.bench.language.case import CASES, LanguageCase
-from tilewright.bench.language.gemm import GemmSpec, measure_gemm
-from tilewright.bench.language.kernels import decode_kernel, step_kernel
+from tilewright.bench.language.kernels import (
+    CASES,
+    LanguageCase,
+    decode_kernel,
+    gemm_kernel,
+    step_kernel,
+)
 from tilewright.bench.peers import load_peer
+from tilewright.device.gemm import build_gemm
 from tilewright.engine import AUTO, native_built, resolve_engine
-from tilewright.language.dtype import DType, float16
+from tilewright.language.dtype import float16
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
 from tilewright.records import installed_versions
-from tilewright.records.language_bench import LanguageBenchRecord, LanguageRow, TritonRatios
+from tilewright.records.bench import (
+    GemmFigures,
+    LanguageBenchRecord,
+    LanguageRow,
+    TritonRatios,
+)
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
-from tilewright.units import PS_PER_US
+from tilewright.units import PS_PER_S, PS_PER_US
 
 Progress = Callable[[str], None]
+Tile = tuple[int, int, int]  # M, N, K
 
 TOLERANCE = 1e-5  # relative to the row's norm, float32
 WARM_SECONDS = 0.5
@@ -58,7 +71,7 @@ def run_language_bench(spec: LanguageBenchSpec, *, progress: Progress) -> Langua
             _compare(spec, machine, kernels, interpreter, case, progress) for case in CASES
         )
     progress("a product of 4096 x 4096 x 4096 over 128 PEs")
-    gemm = measure_gemm(GemmSpec(seed=spec.seed), machine)
+    gemm = measure_gemm(machine, seed=spec.seed)
     progress(f"decode attention: {spec.decode_rows} rows of {spec.decode_tokens} tokens")
     decode = _decode(spec, machine)
     fraction = _hbm_fraction(spec, machine, decode)
@@ -146,6 +159,67 @@ def _ratios(rows: tuple[LanguageRow, ...]) -> TritonRatios:
     return TritonRatios(**ratios, geomean=prod(ratios.values()) ** (1 / len(ratios)))
 
 
+def measure_gemm(
+    machine: Machine, *, size: int = 4096, tile: Tile = (256, 256, 512), seed: int = 1
+) -> GemmFigures:
+    """Measure a product over the PEs of one SIP beside NumPy on one thread.
+
+    A is split by rows over cubes and the same on all PEs of a cube; B is split by columns over the
+    PEs of a cube and the same on all cubes. So every PE has what its share needs in its slice. Wall
+    times are ratios to NumPy in this run, the simulated time is a share of the peak.
+    """
+    m, n, k = size // machine.grid.num_cubes_per_sip, size // machine.spec.cube.pes, size
+    numpy_seconds = _numpy_seconds(size, seed)
+    timing, timing_seconds, events = _multiply(machine, (m, n, k), tile, seed, carries_data=False)
+    _, values_seconds, _ = _multiply(machine, (m, n, k), tile, seed, carries_data=True)
+    _, _, more_events = _multiply(machine, (2 * m, n, k), tile, seed, carries_data=False)
+    peak = build_gemm("pe", machine.spec.pe.gemm).peak_flop_per_s("f16")
+    rate = Fraction(2 * m * n * k * PS_PER_S, timing.latency_ps)
+    return GemmFigures(
+        peak_fraction=float(rate / peak) if peak is not None else 0.0,
+        timing_vs_numpy=timing_seconds / numpy_seconds,
+        values_vs_numpy=values_seconds / numpy_seconds,
+        event_growth=more_events / events / 2,
+        latency_ps=timing.latency_ps,
+        numpy_seconds=numpy_seconds,
+    )
+
+
+def _numpy_seconds(size: int, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    a, b = (rng.standard_normal((size, size), np.float32) for _ in range(2))
+    with threadpool_limits(limits=1):
+        _ = a[:256] @ b  # warm
+        start = time.perf_counter()
+        _ = a @ b
+        return time.perf_counter() - start
+
+
+def _multiply(
+    machine: Machine, share: Tile, tile: Tile, seed: int, *, carries_data: bool
+) -> tuple[LaunchResult, float, int]:
+    """Multiply (m, k) by (k, n) on every PE; return the launch, its wall time and its events."""
+    workspace, rng = Workspace(machine), np.random.default_rng(seed)
+    pes = [coord for coord in machine.grid.pes() if coord.sip == 0]
+    m, n, k = share
+    operands = []
+    for rows, columns in ((m, k), (k, n)):
+        operand = _own(workspace, machine, (len(pes), rows, columns), pes)
+        if carries_data:
+            one = rng.standard_normal((rows, columns), np.float32).astype(np.float16)
+            workspace.write(operand, np.broadcast_to(one, (len(pes), rows, columns)))
+        operands.append(operand)
+    out = _own(workspace, machine, (len(pes), m, n), pes)
+    events = workspace.device.engine.statistics().events
+    start = time.perf_counter()
+    result = workspace.launch(
+        gemm_kernel, *operands, out, m, n, k, tile, grid=(len(pes),), pes=pes,
+        carries_data=carries_data,
+    )  # fmt: skip
+    seconds = time.perf_counter() - start
+    return result, seconds, workspace.device.engine.statistics().events - events
+
+
 def _decode(spec: LanguageBenchSpec, machine: Machine) -> LaunchResult:
     """Every row's keys and values lie in the slice of the PE that attends."""
     workspace = Workspace(machine)
@@ -155,32 +229,19 @@ def _decode(spec: LanguageBenchSpec, machine: Machine) -> LaunchResult:
     small = [_own(workspace, machine, heads, pes) for _ in range(2)]
     large = [_own(workspace, machine, tokens, pes) for _ in range(2)]
     return workspace.launch(
-        decode_kernel,
-        small[0],
-        *large,
-        small[1],
-        spec.decode_tokens,
-        spec.head_dim**-0.5,
-        spec.group,
-        spec.head_dim,
-        spec.decode_block,
-        grid=(spec.decode_rows,),
-        pes=pes,
-        carries_data=False,
-    )
+        decode_kernel, small[0], *large, small[1], spec.decode_tokens, spec.head_dim**-0.5,
+        spec.group, spec.head_dim, spec.decode_block,
+        grid=(spec.decode_rows,), pes=pes, carries_data=False,
+    )  # fmt: skip
 
 
 def _own(
-    workspace: Workspace,
-    machine: Machine,
-    shape: tuple[int, ...],
-    pes: list[PeCoord],
-    dtype: DType = float16,
+    workspace: Workspace, machine: Machine, shape: tuple[int, ...], pes: list[PeCoord]
 ) -> PlacedArray:
-    """An array whose first axis is dealt to PEs, if its parts are whole pages; else interleaved."""
-    part_bytes = prod(shape[1:]) * dtype.storage.itemsize
+    """Return f16 whose first axis is dealt to PEs if parts are whole pages, else interleaved."""
+    part_bytes = prod(shape[1:]) * float16.storage.itemsize
     pages = part_bytes // machine.spec.pe.mmu.page_bytes
-    return workspace.reserve(shape, dtype, pes, max(1, pages))
+    return workspace.reserve(shape, float16, pes, max(1, pages))
 
 
 def _hbm_fraction(spec: LanguageBenchSpec, machine: Machine, decode: LaunchResult) -> float:

@@ -1,14 +1,17 @@
-"""Other simulators on the same loads: the baselines of the speed benchmark.
+"""Other simulators on the same loads, which benchmarks load on demand and time in turn with ours.
 
-A peer needs a library of the extra ``bench``; this module needs none and loads peers on demand.
+A peer needs a library of the extra ``bench``; this module needs none.
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
 from tilewright.errors import MissingExtraError
 
-__all__ = ("load_peer",)
+__all__ = ("collector_at_rest", "load_peer")
 
 
 def load_peer(module: str) -> ModuleType:
@@ -20,3 +23,14 @@ def load_peer(module: str) -> ModuleType:
         if error.name is None or error.name.startswith("tilewright"):
             raise
         raise MissingExtraError(where, error.name, "bench") from error
+
+
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """Let no garbage collection happen inside a timed run, whoever runs."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -11,13 +11,7 @@ from collections.abc import Generator, Sequence
 import simpy
 from simpy.core import SimTime
 
-from tilewright.bench.peers.simpy_event import (
-    GRANT,
-    Delayed,
-    arrival_priority,
-    inject,
-    run_timed,
-)
+from tilewright.bench.peers.simpy_event import GRANT, Delayed, arrival_priority, inject, run_timed
 from tilewright.validation.engine_run import PeerRun
 from tilewright.validation.workload import LinkSpec, Message, NetworkLoad
 

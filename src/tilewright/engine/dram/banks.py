@@ -1,6 +1,6 @@
 """The banks of one pseudo-channel: which command is legal when, refresh included. No policy."""
 
-from dataclasses import astuple, dataclass
+from collections import Counter
 from enum import Enum
 from typing import NamedTuple
 
@@ -20,38 +20,24 @@ class Gap(NamedTuple):
     columns_ps: int  # earlier column commands allowed it: CCD, or WTR and RTW if turned
 
 
-@dataclass(slots=True)
-class Tally:
-    """The counters while they grow."""
-
-    read_bursts: int = 0
-    write_bursts: int = 0
-    row_hits: int = 0
-    row_closed: int = 0
-    row_conflicts: int = 0
-    busy_ps: int = 0
-    idle_ps: int = 0
-    refresh_ps: int = 0
-    turnaround_ps: int = 0
-    bank_group_ps: int = 0
-    row_ps: int = 0
+class Tally(Counter[str]):
+    """The counters while they grow, by the names that ``ChannelCounters`` has."""
 
     def add_gap(self, gap: Gap) -> None:
         """Deal the time from ``could_ps`` to ``issue_ps`` out to its causes, in the law's order."""
         from_ps = max(gap.could_ps, min(gap.issue_ps, gap.accepted_ps))
-        self.idle_ps += from_ps - gap.could_ps
+        self["idle_ps"] += from_ps - gap.could_ps
         refresh_ps = max(0, gap.refresh_end_ps - max(gap.refresh_start_ps, from_ps))
-        self.refresh_ps += refresh_ps
+        self["refresh_ps"] += refresh_ps
         rest_ps = gap.issue_ps - from_ps - refresh_ps
         columns_ps = min(rest_ps, max(0, gap.columns_ps - from_ps))
-        if gap.is_turned:
-            self.turnaround_ps += columns_ps
-        else:
-            self.bank_group_ps += columns_ps
-        self.row_ps += rest_ps - columns_ps
+        self["turnaround_ps" if gap.is_turned else "bank_group_ps"] += columns_ps
+        self["row_ps"] += rest_ps - columns_ps
 
     def counters(self, window_ps: int) -> ChannelCounters:
-        return ChannelCounters._make((*astuple(self), window_ps))
+        return ChannelCounters._make(
+            [*map(self.__getitem__, ChannelCounters._fields[:-1]), window_ps]
+        )
 
 
 LONG_AGO_PS = -(2**61)  # before any distance from it could matter
@@ -59,11 +45,11 @@ CLOSED = -1
 
 
 class Opening(Enum):
-    """What the next column command of a bank was opened for."""
+    """What the next column command of a bank finds, by the counter that it counts for."""
 
-    AFTER_CLOSED = "closed"
-    AFTER_CONFLICT = "conflict"
-    USED = "used"
+    AFTER_CLOSED = "row_closed"
+    AFTER_CONFLICT = "row_conflicts"
+    USED = "row_hits"
 
 
 class Banks:
@@ -156,23 +142,20 @@ class Banks:
             self._forbid_reads(self._group_of[bank], now_ps)
             close_ps = now_ps + timing.write_end_ps + timing.wr_ps
             self.data_end_ps = now_ps + timing.write_end_ps
-            tally.write_bursts += 1
         else:
             self._after_reads_ps = now_ps + timing.rtw_ps
             close_ps = now_ps + timing.rtp_ps
             self.data_end_ps = now_ps + timing.read_end_ps
-            tally.read_bursts += 1
         for group, ccd_ps in enumerate(self.spec.ccd_ps[self._group_of[bank]]):
             if now_ps + ccd_ps > self._spacing_ps[group]:
                 self._spacing_ps[group] = now_ps + ccd_ps
         self.precharge_ps[bank] = max(self.precharge_ps[bank], close_ps)
         self.issued_ps = now_ps
         self._was_write = is_write
-        tally.busy_ps += timing.bl_ps
         opening = self._opening[bank]
-        tally.row_hits += opening is Opening.USED
-        tally.row_closed += opening is Opening.AFTER_CLOSED
-        tally.row_conflicts += opening is Opening.AFTER_CONFLICT
+        tally["write_bursts" if is_write else "read_bursts"] += 1
+        tally[opening.value] += 1
+        tally["busy_ps"] += timing.bl_ps
         self.openings[bank] += opening is not Opening.USED
         self._opening[bank] = Opening.USED
 

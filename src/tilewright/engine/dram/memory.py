@@ -5,7 +5,6 @@ drives one calls ``accept`` for what arrives, then ``advance`` at that time and 
 """
 
 from collections import Counter
-from typing import Protocol
 
 from tilewright.engine.dram.banks import NEVER_PS
 from tilewright.engine.dram.channel import Access, Channel, Chunk
@@ -20,32 +19,11 @@ Completion = tuple[int, int, int]
 """An access, when its last data were done, and how long refresh held that up."""
 
 
-class MemoryCore(Protocol):
-    """Integers in, integers out; arguments have been checked. A time of -1: none is known."""
-
-    def can_accept(self, now_ps: int, is_write: bool, address: int, num_bytes: int) -> bool: ...
-
-    def room_ps(self, is_write: bool, address: int, num_bytes: int) -> int: ...
-
-    def accept(
-        self, now_ps: int, access_id: int, is_write: bool, address: int, num_bytes: int
-    ) -> None: ...
-
-    def next_ps(self) -> int: ...
-
-    def advance(self, now_ps: int) -> list[Completion]: ...
-
-    def counters(self) -> list[tuple[int, ...]]:
-        """The fields of ChannelCounters for each pseudo-channel."""
-        ...
-
-    def openings(self) -> list[list[int]]:
-        """Return how many rows each bank has opened, by pseudo-channel."""
-        ...
-
-
 class ReferenceBankedCore:
-    """Pseudo-channels behind one door."""
+    """Pseudo-channels behind one door. A time of -1 is none that is known.
+
+    The compiled core has the same methods; ``Memory`` has checked their arguments.
+    """
 
     def __init__(self, spec: BankedSpec) -> None:
         self._spec = spec
@@ -96,9 +74,11 @@ class ReferenceBankedCore:
         )
 
     def counters(self) -> list[tuple[int, ...]]:
+        """The fields of ChannelCounters for each pseudo-channel."""
         return [tuple(channel.counters()) for channel in self._channels]
 
     def openings(self) -> list[list[int]]:
+        """Return how many rows each bank has opened, by pseudo-channel."""
         return [channel.openings() for channel in self._channels]
 
     def _until_ps(self, now_ps: int) -> int:
@@ -124,12 +104,10 @@ class ReferenceSimpleCore:
         self._waiting: list[tuple[int, int, bool, int, int]] = []
         self._now_ps = 0
 
-    def can_accept(self, now_ps: int, is_write: bool, address: int, num_bytes: int) -> bool:
-        del now_ps, is_write, address, num_bytes
+    def can_accept(self, _now_ps: int, _is_write: bool, _address: int, _num_bytes: int) -> bool:
         return True
 
-    def room_ps(self, is_write: bool, address: int, num_bytes: int) -> int:
-        del is_write, address, num_bytes
+    def room_ps(self, _is_write: bool, _address: int, _num_bytes: int) -> int:
         return self._now_ps
 
     def accept(
@@ -144,7 +122,7 @@ class ReferenceSimpleCore:
     def advance(self, now_ps: int) -> list[Completion]:
         self._now_ps = now_ps
         waiting, self._waiting = sorted(self._waiting), []
-        completions = [(row[1], self._serve(*row), 0) for row in waiting]
+        completions = [(row[1], self._serve(row[0], *row[2:]), 0) for row in waiting]
         return sorted(completions, key=lambda completion: (completion[1], completion[0]))
 
     def counters(self) -> list[tuple[int, ...]]:
@@ -157,10 +135,7 @@ class ReferenceSimpleCore:
     def openings(self) -> list[list[int]]:
         return [[] for _ in self._free_ps]
 
-    def _serve(
-        self, now_ps: int, access_id: int, is_write: bool, address: int, num_bytes: int
-    ) -> int:
-        del access_id
+    def _serve(self, now_ps: int, is_write: bool, address: int, num_bytes: int) -> int:
         interleave = self._spec.interleave_bytes
         end, done_ps = address + num_bytes, 0
         while address < end:
@@ -181,6 +156,9 @@ class ReferenceSimpleCore:
 MAX_NOW_PS = 2**61  # leaves room for any distance behind it
 MAX_ID = 2**62
 MAX_ACCESS_BYTES = 2**20
+
+
+MemoryCore = ReferenceBankedCore | ReferenceSimpleCore
 
 
 class Memory:
@@ -260,6 +238,7 @@ class BankedMemory(Memory):
 
     A read that finds its bank closed, on a memory of one channel with one bank:
 
+    >>> from tilewright.engine.dram.spec import BankedTimingSpec
     >>> timing = BankedTimingSpec(
     ...     bl_ps=2, cl_ps=20, cwl_ps=10, rcd_read_ps=39, rcd_write_ps=19, rp_ps=33, ras_ps=57,
     ...     rc_ps=90, ccd_s_ps=2, ccd_l_ps=4, ccd_r_ps=2, rrd_s_ps=5, rrd_l_ps=7, faw_ps=30,
@@ -279,11 +258,8 @@ class BankedMemory(Memory):
 
     def __init__(self, spec: BankedSpec, choice: EngineKind | Auto = AUTO) -> None:
         kind = resolve_engine(choice, native_built=native_built())
-        if kind is EngineKind.NATIVE:
-            core = native_core().BankedCore(spec)
-        else:
-            core = ReferenceBankedCore(spec)
-        super().__init__(core, kind, spec.capacity_bytes)
+        make = native_core().BankedCore if kind is EngineKind.NATIVE else ReferenceBankedCore
+        super().__init__(make(spec), kind, spec.capacity_bytes)
         self.spec = spec
 
     def _check_access(self, is_write: bool, address: int, num_bytes: int) -> None:
@@ -313,9 +289,6 @@ class SimpleMemory(Memory):
 
     def __init__(self, spec: SimpleSpec, choice: EngineKind | Auto = AUTO) -> None:
         kind = resolve_engine(choice, native_built=native_built())
-        if kind is EngineKind.NATIVE:
-            core = native_core().SimpleCore(spec)
-        else:
-            core = ReferenceSimpleCore(spec)
-        super().__init__(core, kind, MAX_ID)
+        make = native_core().SimpleCore if kind is EngineKind.NATIVE else ReferenceSimpleCore
+        super().__init__(make(spec), kind, MAX_ID)
         self.spec = spec

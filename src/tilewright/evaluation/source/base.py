@@ -14,7 +14,7 @@ from tilewright.evaluation.words import Target, Words, log_probabilities
 from tilewright.models import ModelShape, ModelWeights, Prompt
 from tilewright.models.dense import StepWrapper
 from tilewright.models.forward import AttentionStep
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.decode import FlowDecoder, geometry_of, kv_heads_of
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 

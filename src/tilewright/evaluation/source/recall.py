@@ -14,7 +14,7 @@ from tilewright.evaluation.source.base import (
 from tilewright.evaluation.words import Target
 from tilewright.models.dense import run_prompt
 from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, draw_recall, load_recall
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.records.attention.compare import SourceFigures
 
 
 class RecallSource(ModelSource):

@@ -21,7 +21,7 @@ from tilewright.evaluation.source.base import (
 from tilewright.evaluation.words import Target
 from tilewright.models import LanguageModel, Tokenizer, load_smollm2, run_prompt
 from tilewright.models.find import smollm2_path
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.records.attention.compare import SourceFigures
 
 LETTERS_PER_TOKEN = 8  # more than a token has on the average, so that a cut is long enough
 

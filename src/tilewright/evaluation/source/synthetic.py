@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.graph import DType, FlowKind, Geometry, Graph
+from tilewright.attention.graph import DType, FlowKind, Geometry
 from tilewright.evaluation.replay import dense_outputs
 from tilewright.evaluation.source.base import Case, SourceSpec, generator_of
 from tilewright.evaluation.stream import PlantedNeedle, Stream
 from tilewright.models.weights import Array
-from tilewright.records.attention_compare import SourceFigures
+from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
 Floats = npt.NDArray[np.float32]
@@ -85,7 +85,11 @@ class SyntheticSource:
 
     def draw(self, index: int, *, kept_queries: int) -> Case:
         spec, draw = self._spec, Draw(generator_of(self._spec, index), self._loudness())
-        tokens, heads, group = _length(spec), self.num_kv_heads, self.geometry.query_heads
+        tokens, heads, group = (
+            spec.context + spec.steps,
+            self.num_kv_heads,
+            self.geometry.query_heads,
+        )
         scale = 1.0 / math.sqrt(self.geometry.key_dim)
         keys = _draw_keys(draw, tokens, heads)
         values = None if spec.kind is FlowKind.MLA else draw.normal(LAYERS, tokens, heads)
@@ -107,7 +111,8 @@ class SyntheticSource:
             page_size=spec.page_size,
             needles=needles,
         )
-        dense = dense_outputs(stream, self._stand_in(), plan_dense(LAYERS, spec.reserved))
+        graph = trace_for_model(stand_in_for(self.geometry.kind), self.geometry)[1]
+        dense = dense_outputs(stream, graph, plan_dense(LAYERS, spec.reserved))
         return Case(stream.with_outputs(dense), words=None)
 
     def _loudness(self) -> Floats:
@@ -117,9 +122,6 @@ class SyntheticSource:
         if self._spec.kind is FlowKind.MLA:
             loudness[np.arange(width) % LOUD_STRIDE != 0] = QUIET
         return loudness * np.float32((width / (loudness**4).sum()) ** 0.25)
-
-    def _stand_in(self) -> Graph:
-        return trace_for_model(stand_in_for(self.geometry.kind), self.geometry)[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,10 +134,6 @@ class Draw:
     def normal(self, *sizes: int) -> Floats:
         sizes = (*sizes, len(self.loudness))
         return self.rng.standard_normal(sizes, dtype=np.float32) * self.loudness
-
-
-def _length(spec: SourceSpec) -> int:
-    return spec.context + spec.steps
 
 
 def _of_steps(drawn: Floats, spec: SourceSpec) -> Floats:

@@ -14,10 +14,16 @@ from tilewright.language.dtype import int4
 from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Pointers
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryPlace
-from tilewright.memory.sanitizer.access import Access, AccessKind, Launch
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
-from tilewright.memory.sanitizer.happens_before import Past, Strand
+from tilewright.memory.address import MemoryPlace
+from tilewright.memory.sanitizer.access import (
+    NOWHERE,
+    Access,
+    AccessKind,
+    Launch,
+    Past,
+    Places,
+    Strand,
+)
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.shadow import Segments
 from tilewright.memory.sanitizer.tensor import WatchedTensor

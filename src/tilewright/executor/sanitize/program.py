@@ -20,7 +20,7 @@ from tilewright.executor.sanitize.monitor import LaunchWatch, ProgramWatch
 from tilewright.language.dtype import DType
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument
 from tilewright.language.value import Pointers
-from tilewright.memory.sanitizer.access_set import NOWHERE, Places
+from tilewright.memory.sanitizer.access import NOWHERE, Places
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 
 

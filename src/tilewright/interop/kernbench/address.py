@@ -13,9 +13,8 @@ from typing import Self
 from tilewright.errors import SpecError
 from tilewright.machine.address import AddressLayout, SubUnit
 from tilewright.machine.spec.machine import AddressSpec
-from tilewright.memory.address import PhysicalByte, VirtualByte
+from tilewright.memory.address import PhysicalByte, RangeMapping, VirtualByte, VirtualRange
 from tilewright.memory.page_table import PageTable
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 
 _WIDTHS = AddressSpec()
 _LAYOUT = AddressLayout(

@@ -14,7 +14,7 @@ from tilewright.interop.kernbench.value import Completion
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
-from tilewright.memory.place import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.runtime.device import DeviceMemory
 from tilewright.runtime.placement.pages import MemoryPart
 

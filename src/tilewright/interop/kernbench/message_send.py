@@ -27,10 +27,14 @@ from tilewright.interop.kernbench.message import (
 from tilewright.machine.build import Machine
 from tilewright.machine.node import NodeKind
 from tilewright.machine.route import Traffic
-from tilewright.memory.address import PhysicalByte, VirtualByte
+from tilewright.memory.address import (
+    MemoryKind,
+    PhysicalByte,
+    RangeMapping,
+    VirtualByte,
+    VirtualRange,
+)
 from tilewright.memory.mapping import MapMsg, MapTarget, UnmapMsg
-from tilewright.memory.place import MemoryKind
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
 from tilewright.runtime.placement.pages import MemoryPart
 from tilewright.runtime.request import Request
 from tilewright.runtime.transfer import Bytes, pe_dma, read_parts, send_mapping, write_parts

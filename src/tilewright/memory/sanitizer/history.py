@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.memory.place import MemoryPlace
+from tilewright.memory.address import MemoryPlace
 from tilewright.memory.sanitizer.access import Access, is_ordered
 from tilewright.memory.sanitizer.shadow import Shadow, Window
 

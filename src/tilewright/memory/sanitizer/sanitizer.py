@@ -5,14 +5,21 @@ told twice: when they are issued, with where they go and what comes before them,
 has served them, in the order of events.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.mapping import Sight
-from tilewright.memory.place import MemoryPlace
-from tilewright.memory.sanitizer.access import Access, AccessKind, Launch
-from tilewright.memory.sanitizer.access_set import NOWHERE
+from tilewright.memory.address import MemoryPlace
+from tilewright.memory.sanitizer.access import (
+    NOWHERE,
+    Access,
+    AccessKind,
+    Known,
+    Launch,
+    Past,
+    Strand,
+    joined,
+)
 from tilewright.memory.sanitizer.bounds import (
     Unmap,
     find_at_fault,
@@ -20,10 +27,9 @@ from tilewright.memory.sanitizer.bounds import (
     find_when_served,
 )
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings, side_of
-from tilewright.memory.sanitizer.happens_before import Known, Past, Strand, joined
 from tilewright.memory.sanitizer.history import Conflict, History
 from tilewright.memory.sanitizer.shadow import Segments, Shadow
-from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
+from tilewright.memory.sanitizer.tensor import Region, TensorBook, WatchedTensor
 
 HOST = "the host"
 
@@ -64,33 +70,13 @@ class Sanitizer:
 
     # -- the host --------------------------------------------------------------------------------
 
-    def note_tensor(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        dtype: str,
-        item_bits: int,
-        *,
-        regions: Iterable[Region],
-        parts: Sequence[TensorPart],
-        sight: Sight = Sight.ALL,
-        at_ps: int = 0,
-    ) -> WatchedTensor:
+    def note_tensor(self, tensor: WatchedTensor) -> WatchedTensor:
         """A tensor has bytes from now on; nobody has written them.
 
-        ``regions`` say where its bytes lie, replicas at the same virtual addresses; ``parts`` which
-        elements they are of. Its virtual bytes are those of no other living tensor.
+        Its regions say where its bytes lie, replicas at the same virtual addresses. Its virtual
+        bytes are those of no other living tensor.
         """
-        tensor = self.tensors.add(
-            name,
-            shape,
-            dtype,
-            item_bits,
-            parts=parts,
-            regions=regions,
-            sight=sight,
-            at_ps=at_ps,
-        )
+        self.tensors.add(tensor)
         for region in tensor.regions:
             for offset, num_bytes in region.in_memory:
                 self._shadows[region.place].forget(offset, num_bytes)

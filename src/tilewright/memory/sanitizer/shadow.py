@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.memory.store_fill import WORD_BYTES, Fills
+from tilewright.memory.store_arena import WORD_BYTES, Fills, Piece, pieces_of
 
 ARENA_SHIFT = 21  # 2 MiB: the rows of a tile lie in a few of them
 ARENA_BYTES = 1 << ARENA_SHIFT
@@ -129,8 +129,8 @@ class Shadow:
 
     def windows(self, segments: Segments) -> Iterator[Window]:
         """All of them, in order."""
-        for at, stride, shape in _places(segments):
-            yield self._window(at, stride, shape)
+        for piece in _pieces(segments):
+            yield self._window(piece, segments.stride_bytes)
 
     def mark_written(self, segments: Segments) -> None:
         whole = _whole_arenas(segments)
@@ -138,19 +138,18 @@ class Shadow:
             self._arenas[number].written[...] = True
         if whole:
             self._whole.set(whole, WRITTEN)
-        for at, stride, shape in _places(segments):
-            if at >> ARENA_SHIFT not in whole:
-                self._window(at, stride, shape).written[...] = True
+        for piece in _pieces(segments):
+            if piece.unit not in whole:
+                self._window(piece, segments.stride_bytes).written[...] = True
 
     def first_unwritten(self, segments: Segments) -> tuple[int, int] | None:
         """The address of the first byte that nobody has written, and how many of them there are."""
         found: int | None = None
         missing = 0
-        for at, stride, shape in _places(segments):
-            number = at >> ARENA_SHIFT
-            if number not in self._arenas and self._whole.word_at(number) == WRITTEN:
+        for piece in _pieces(segments):
+            if piece.unit not in self._arenas and self._whole.word_at(piece.unit) == WRITTEN:
                 continue
-            window = self._window(at, stride, shape)
+            window = self._window(piece, segments.stride_bytes)
             written = window.written
             if written.all():
                 continue
@@ -171,7 +170,8 @@ class Shadow:
                 continue
             start = max(address, edge << ARENA_SHIFT)
             size = min(address + num_bytes, edge + 1 << ARENA_SHIFT) - start
-            window = self._window(start, size, (1, size))
+            (piece,) = _pieces(Segments(start, 1, size, size))
+            window = self._window(piece, size)
             window.written[...] = False
             window.forget_accesses()
 
@@ -186,14 +186,19 @@ class Shadow:
             return [number for number in numbers if number in self._arenas]
         return [number for number in self._arenas if number in numbers]
 
-    def _window(self, at: int, stride: int, shape: tuple[int, int]) -> Window:
-        number = at >> ARENA_SHIFT
-        arena = self._arenas.get(number)
+    def _window(self, piece: Piece, stride_bytes: int) -> Window:
+        arena = self._arenas.get(piece.unit)
         if arena is None:
-            arena = self._arenas[number] = _Arena()
-            if self._whole.word_at(number) == WRITTEN:
+            arena = self._arenas[piece.unit] = _Arena()
+            if self._whole.word_at(piece.unit) == WRITTEN:
                 arena.written[...] = True
-        return Window(at, stride, arena, at & ARENA_BYTES - 1, shape)
+        address = piece.unit * ARENA_BYTES + piece.inside
+        return Window(address, stride_bytes, arena, piece.inside, piece.shape)
+
+
+def _pieces(segments: Segments) -> Iterator[Piece]:
+    """Yield segments, or parts of one, that lie in one arena, in order."""
+    return pieces_of(*segments, ARENA_BYTES)
 
 
 def _whole_arenas(segments: Segments) -> range:
@@ -202,28 +207,3 @@ def _whole_arenas(segments: Segments) -> range:
     if count > 1:
         return range(0)
     return range(-(-address // ARENA_BYTES), max(0, (address + size) // ARENA_BYTES))
-
-
-def _places(segments: Segments) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Addresses, strides and shapes of segments, each in one arena, in order."""
-    address, count, size, stride = segments
-    place = 0
-    while place < count:
-        at = address + place * stride
-        end = (at | ARENA_BYTES - 1) + 1
-        if at + size <= end:
-            rows = min(count - place, (end - at - size) // stride + 1) if stride else count
-            yield at, stride, (rows, size)
-            place += rows
-        else:
-            yield from _split(at, size)
-            place += 1
-
-
-def _split(at: int, size: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """A segment across the border of two arenas."""
-    while size:
-        part = min(size, (at | ARENA_BYTES - 1) + 1 - at)
-        yield at, part, (1, part)
-        at += part
-        size -= part

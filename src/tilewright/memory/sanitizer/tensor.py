@@ -1,17 +1,17 @@
 """Tensors as the sanitizer sees them: which bytes are whose, and which element a byte is of."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from tilewright.machine.coords import PeCoord
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.mapping import Sight, sight_group
-from tilewright.memory.place import MemoryKind, MemoryPlace
-from tilewright.memory.run_index import Extent, RunIndex
+from tilewright.memory.runs import Extent, RunIndex
 from tilewright.memory.sanitizer.shadow import Segments
 
-TAG_SHIFT = 48  # virtual addresses are below half of it: see memory.virtual
+TAG_SHIFT = 48  # virtual addresses are below half of it: see memory.allocator
 MAX_TAG = 2**14 - 1  # halves of bytes have one bit more, and all of it is an int64
 NO_TAG = 0
 KEPT_DEAD = 4096
@@ -94,15 +94,14 @@ class WatchedTensor:
     ``sight`` says whose shards a PE may touch: its own, those of its SIP, or all.
     """
 
-    number: int
     name: str
     shape: tuple[int, ...]
     dtype: str
     item_bits: int
     parts: Sequence[TensorPart]  # by address
     regions: Sequence[Region]
-    sight: Sight
-    allocated_ps: int
+    sight: Sight = Sight.ALL
+    number: int = 0  # in its book
     tag: int = NO_TAG  # that its addresses have, if there was one left
     freed_ps: int | None = None
     low: int = field(init=False)  # its first virtual byte
@@ -188,31 +187,10 @@ class TensorBook:
         """Those that live, by address."""
         return iter(self._in_order)
 
-    def add(
-        self,
-        name: str,
-        shape: tuple[int, ...],
-        dtype: str,
-        item_bits: int,
-        *,
-        parts: Sequence[TensorPart],
-        regions: Iterable[Region],
-        sight: Sight,
-        at_ps: int,
-    ) -> WatchedTensor:
+    def add(self, tensor: WatchedTensor) -> WatchedTensor:
+        """Take in a new tensor, which gets a number and, if there is one left, a tag."""
         self._num_tensors += 1
-        tensor = WatchedTensor(
-            self._num_tensors,
-            name,
-            shape,
-            dtype,
-            item_bits,
-            parts,
-            tuple(regions),
-            sight,
-            at_ps,
-            self._take_tag(),
-        )
+        tensor.number, tensor.tag = self._num_tensors, self._take_tag()
         self._by_tag[tensor.tag] = tensor
         place = bisect_right(self._lows, tensor.low)
         self._lows.insert(place, tensor.low)

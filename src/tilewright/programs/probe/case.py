@@ -96,19 +96,21 @@ def _host(access: Access, *, is_far: bool) -> Build:
     return build
 
 
-def _own_slice(machine: Machine, num_bytes: int) -> list[Flow]:
-    del machine
-    pe = PeCoord(0, 0, 0)
-    return [Flow(pe, pe, READ, num_bytes)]
+def _pe(target: Callable[[Machine], PeCoord]) -> Build:
+    """Return a case of one PE that reads from a slice."""
+
+    def build(machine: Machine, num_bytes: int) -> list[Flow]:
+        return [Flow(PeCoord(0, 0, 0), target(machine), READ, num_bytes)]
+
+    return build
 
 
-def _same_cube(machine: Machine, num_bytes: int) -> list[Flow]:
+def _same_cube(machine: Machine) -> PeCoord:
     others = _pes(machine, CubeCoord(0, 0))[1:]
     if not others:
         raise Unfit("it has one PE a cube")
     source = machine.node_of(NodeKind.PE_DMA, PeCoord(0, 0, 0))
-    target = max(others, key=lambda pe: _links_between(machine, source, CubeCoord(0, 0), pe.pe))
-    return [Flow(PeCoord(0, 0, 0), target, READ, num_bytes)]
+    return max(others, key=lambda pe: _links_between(machine, source, CubeCoord(0, 0), pe.pe))
 
 
 def _neighbour(machine: Machine) -> CubeCoord:
@@ -119,22 +121,17 @@ def _neighbour(machine: Machine) -> CubeCoord:
     raise Unfit("it has one cube a SIP")
 
 
-def _next_cube(machine: Machine, num_bytes: int) -> list[Flow]:
-    cube = _neighbour(machine)
-    return [Flow(PeCoord(0, 0, 0), PeCoord(0, cube.cube, 0), READ, num_bytes)]
-
-
-def _far_cube(machine: Machine, num_bytes: int) -> list[Flow]:
+def _far_cube(machine: Machine) -> PeCoord:
     _neighbour(machine)
     source = machine.node_of(NodeKind.PE_DMA, PeCoord(0, 0, 0))
     _, cube = max((_links_between(machine, source, cube), cube) for cube in _cubes(machine)[1:])
-    return [Flow(PeCoord(0, 0, 0), PeCoord(0, cube.cube, 0), READ, num_bytes)]
+    return PeCoord(0, cube.cube, 0)
 
 
-def _other_sip(machine: Machine, num_bytes: int) -> list[Flow]:
+def _other_sip(machine: Machine) -> PeCoord:
     if machine.grid.num_sips < 2:
         raise Unfit("it has one SIP")
-    return [Flow(PeCoord(0, 0, 0), PeCoord(1, 0, 0), READ, num_bytes)]
+    return PeCoord(1, 0, 0)
 
 
 def _hot(count: int) -> Build:
@@ -216,11 +213,17 @@ def _build_cases() -> Mapping[str, ProbeCase]:
         ProbeCase("host_write_far", "the host writes to the farthest cube", _host(WRITE, **far)),
         ProbeCase("host_read_near", "the host reads from the nearest cube", _host(READ, **near)),
         ProbeCase("host_read_far", "the host reads from the farthest cube", _host(READ, **far)),
-        ProbeCase("pe_local", "a PE reads from its own slice", _own_slice),
-        ProbeCase("pe_same_cube", "a PE reads from the farthest slice of its cube", _same_cube),
-        ProbeCase("pe_next_cube", "a PE reads from the next cube", _next_cube),
-        ProbeCase("pe_far_cube", "a PE reads from the farthest cube of its SIP", _far_cube),
-        ProbeCase("pe_other_sip", "a PE reads from another SIP", _other_sip),
+        ProbeCase("pe_local", "a PE reads from its own slice", _pe(lambda _: PeCoord(0, 0, 0))),
+        ProbeCase(
+            "pe_same_cube", "a PE reads from the farthest slice of its cube", _pe(_same_cube)
+        ),
+        ProbeCase(
+            "pe_next_cube",
+            "a PE reads from the next cube",
+            _pe(lambda machine: PeCoord(0, _neighbour(machine).cube, 0)),
+        ),
+        ProbeCase("pe_far_cube", "a PE reads from the farthest cube of its SIP", _pe(_far_cube)),
+        ProbeCase("pe_other_sip", "a PE reads from another SIP", _pe(_other_sip)),
         ProbeCase("hot_1", "one PE reads from one controller of its cube", _hot(1)),
         ProbeCase("hot_2", "two PEs read from one controller", _hot(2)),
         ProbeCase("hot_3", "three PEs read from one controller", _hot(3)),

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.engine import TraceRecord
+from tilewright.device.block import PacketBlock
+from tilewright.engine import PacketView, TraceRecord
+from tilewright.engine.core import OWNER_SHIFT
 from tilewright.engine.dram.spec import BankedRefreshSpec
 from tilewright.engine.statistics import MemoryRecord
 from tilewright.errors import InternalError
@@ -152,3 +154,38 @@ def _held_by_own(holds: Sequence[tuple[int, int, int]], hop: TraceRecord) -> int
             own_ps += min(tail_ps, hop.start_ps) - max(start_ps, hop.ready_ps)
         place -= 1
     return own_ps
+
+
+# -- links of the user's, which alone know how long a packet travels behind them -------------------
+
+Heard = dict[int, tuple[int, int]]
+"""What a block returned, hold and latency, by packet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkWatch:
+    """Keeps what the user's links say about the packets of some owners; it changes nothing."""
+
+    owners: range
+    heard: dict[int, Heard] = field(default_factory=dict)  # by link
+
+    def around(self, link_id: int, block: PacketBlock) -> PacketBlock:
+        return _Watched(block, self.owners, self.heard.setdefault(link_id, {}))
+
+    def latencies_ps(self, link_id: int) -> dict[int, int]:
+        """By packet; empty for a link of the package."""
+        heard = self.heard.get(link_id, {})
+        return {packet: latency_ps for packet, (_, latency_ps) in heard.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    block: PacketBlock
+    owners: range
+    heard: Heard
+
+    def service(self, packet: PacketView, now_ps: int) -> tuple[int, int]:
+        answer = self.block.service(packet, now_ps)  # nonsense is for the engine to refuse
+        if packet.packet_id >> OWNER_SHIFT in self.owners:
+            self.heard[packet.packet_id] = answer
+        return answer

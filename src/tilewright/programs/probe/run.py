@@ -27,8 +27,7 @@ from tilewright.programs.probe.case import (
     issuers_of,
 )
 from tilewright.programs.probe.check import failures_of
-from tilewright.programs.probe.monitor import LinkWatch
-from tilewright.programs.probe.path import PathInput, break_down
+from tilewright.programs.probe.path import LinkWatch, PathInput, break_down
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow, SkippedCase, installed_versions
 from tilewright.records.phases import PhaseSpread
 from tilewright.units import format_bytes

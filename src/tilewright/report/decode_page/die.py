@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, PeCoord, Side
 from tilewright.machine.node import NodeKind, NodeName, format_name, place_name
-from tilewright.machine.topology.layout import DieLayout
-from tilewright.report.machine_svg.style import Box
+from tilewright.report.machine_svg.cube import Cells
 from tilewright.report.style import COLOURS, heat_role
-from tilewright.report.svg import Svg
+from tilewright.report.svg import Box, Svg
 from tilewright.units import share_text
 
 MARGIN = 22  # for the ports at the edge
@@ -20,7 +20,7 @@ WIRE = 3
 UNITS = ("gemm", "vector")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Die:
     """A cube on the picture: where things are, and how much they were in use."""
 
@@ -29,33 +29,18 @@ class _Die:
     shares: Mapping[str, float]
     machine: Machine
 
-    @property
-    def layout(self) -> DieLayout:
-        return self.machine.routes.topology.die.layout
-
-    @property
-    def cells(self) -> tuple[int, int]:
-        """Columns and rows of the mesh."""
-        columns = 1 + max(place.column or 0 for place in self.layout.routers)
-        return columns, 1 + max(place.row or 0 for place in self.layout.routers)
-
-    @property
-    def cell(self) -> float:
-        columns, rows = self.cells
-        inner = self.box.inset(MARGIN)
-        return min(inner.width / columns, inner.height / rows)
-
-    def middle(self, router: int) -> tuple[float, float]:
-        place, inner = self.layout.routers[router], self.box.inset(MARGIN)
-        column, row = place.column or 0, place.row or 0
-        return inner.x + (column + 0.5) * self.cell, inner.y + (row + 0.5) * self.cell
+    @cached_property
+    def cells(self) -> Cells:
+        layout, inner = self.machine.routes.topology.die.layout, self.box.inset(MARGIN)
+        columns, rows = Cells.shape_of(layout)
+        return Cells(layout, inner, min(inner.width / columns, inner.height / rows))
 
     def name(self, part: NodeName) -> str:
         """Of a part that is known but for its cube."""
         return format_name(replace(part, sip=self.cube.sip, cube=self.cube.cube))
 
     def router_name(self, router: int) -> str:
-        place = self.layout.routers[router]
+        place = self.cells.layout.routers[router]
         return self.name(NodeName(place.kind, row=place.row, column=place.column))
 
     def share(self, name: str) -> float:
@@ -71,24 +56,16 @@ def draw_die(
 ) -> None:
     """A cube whose network is a mesh."""
     die = _Die(box, cube, shares, machine)
-    svg.rect(
-        box.x,
-        box.y,
-        box.width,
-        box.height,
-        fill=COLOURS["card"],
-        stroke=COLOURS["line"],
-        radius=8,
-    )
-    for wire in die.layout.wires:
+    svg.box(box, fill=COLOURS["card"], stroke=COLOURS["line"], radius=8)
+    for wire in die.cells.layout.wires:
         names = die.router_name(wire.one), die.router_name(wire.other)
-        _draw_both_ways(svg, die, names, die.middle(wire.one), die.middle(wire.other))
+        _draw_both_ways(svg, die, names, die.cells.middle(wire.one), die.cells.middle(wire.other))
     _draw_ports(svg, die)
-    for pe, router in enumerate(die.layout.pe_routers):
+    for pe, router in enumerate(die.cells.layout.pe_routers):
         _draw_pe(svg, die, PeCoord(cube.sip, cube.cube, pe), router)
-    for router in range(len(die.layout.routers)):
-        x, y = die.middle(router)
-        half = ROUTER * die.cell / 2
+    for router in range(len(die.cells.layout.routers)):
+        x, y = die.cells.middle(router)
+        half = ROUTER * die.cells.size / 2
         tip = die.router_name(router)
         svg.rect(x - half, y - half, 2 * half, 2 * half, fill=COLOURS["pale"], radius=2, tip=tip)
 
@@ -118,25 +95,23 @@ def _draw_both_ways(
 
 def _draw_ports(svg: Svg, die: _Die) -> None:
     """From a router to the edge; connections that share a router lie beside each other."""
-    for side, routers in die.layout.port_routers.items():
-        for index, router in enumerate(routers):
-            sharing = [other for other in range(len(routers)) if routers[other] == router]
-            offset = (sharing.index(index) - (len(sharing) - 1) / 2) * 3 * LANE
-            x, y = die.middle(router)
-            if side in (Side.NORTH, Side.SOUTH):
-                edge = x + offset, die.box.y if side is Side.NORTH else die.box.bottom
-                start = x + offset, y
-            else:
-                edge = die.box.x if side is Side.WEST else die.box.right, y + offset
-                start = x, y + offset
-            port = die.name(NodeName(NodeKind.CONNECTION, side=side.value, index=index))
-            _draw_both_ways(svg, die, (die.router_name(router), port), start, edge)
+    for side, index, router, _, place in die.cells.ports():
+        offset = place * 3 * LANE
+        x, y = die.cells.middle(router)
+        if side in (Side.NORTH, Side.SOUTH):
+            edge = x + offset, die.box.y if side is Side.NORTH else die.box.bottom
+            start = x + offset, y
+        else:
+            edge = die.box.x if side is Side.WEST else die.box.right, y + offset
+            start = x, y + offset
+        port = die.name(NodeName(NodeKind.CONNECTION, side=side.value, index=index))
+        _draw_both_ways(svg, die, (die.router_name(router), port), start, edge)
 
 
 def _draw_pe(svg: Svg, die: _Die, pe: PeCoord, router: int) -> None:
     """The PE above its router to the left, its slice of the memory below to the right."""
-    x, y = die.middle(router)
-    offset, router_name = OFFSET * die.cell, die.router_name(router)
+    x, y = die.cells.middle(router)
+    offset, router_name = OFFSET * die.cells.size, die.router_name(router)
     dma = die.name(NodeName(NodeKind.PE_DMA, pe=pe.pe))
     controller = die.name(NodeName(NodeKind.HBM_CTRL, pe=pe.pe))
     above, below = (x - offset, y - offset), (x + offset, y + offset)
@@ -158,7 +133,7 @@ def _draw_seat(
     tip: str,
 ) -> None:
     """Letters stand on the card's ground; the share is the band below them."""
-    size = SEAT * die.cell
+    size = SEAT * die.cells.size
     left, top = middle[0] - size / 2, middle[1] - size / 2
     svg.rect(
         left, top, size, size,

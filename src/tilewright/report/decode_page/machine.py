@@ -8,9 +8,8 @@ from tilewright.machine.node import LinkKind, NodeKind, place_name
 from tilewright.machine.spec import MeshSpec
 from tilewright.report.decode_page.die import draw_die
 from tilewright.report.decode_page.model import ShownUsage
-from tilewright.report.machine_svg.style import Box, row_of_boxes
 from tilewright.report.style import COLOURS, HEAT_LEVELS, heat_role
-from tilewright.report.svg import Svg
+from tilewright.report.svg import Box, Svg, row_of_boxes
 from tilewright.units import format_bytes, share_text
 
 WIDTH, HEIGHT = 960, 520
@@ -135,10 +134,7 @@ def _draw_cube(
     name = place_name(cube)
     each = format_bytes(machine.spec.cube.hbm.capacity_bytes // len(slices))
     tip = f"{name}: slices of HBM ({each} each) in use {share_text(used)} of the time"
-    svg.rect(
-        box.x, box.y, box.width, box.height,
-        fill=COLOURS["card"], stroke=COLOURS["line"], radius=6, tip=tip,
-    )  # fmt: skip
+    svg.box(box, fill=COLOURS["card"], stroke=COLOURS["line"], radius=6, tip=tip)
     svg.text(box.middle[0], box.y + 13, f"cube {cube.cube}", size=11, fill=COLOURS["ink"])
     svg.text(box.middle[0], box.bottom - 12, share_text(used), size=11, fill=COLOURS["ink"])
     strip = Box(box.x + 6, box.y + 24, box.width - 12, box.height - 48)
@@ -146,9 +142,7 @@ def _draw_cube(
         zip(row_of_boxes(strip, len(slices), 1), slices, strict=True)
     ):
         tip = f"{name}, slice of PE {number}: {share_text(share)}"
-        svg.rect(
-            tile.x, tile.y, tile.width, tile.height, fill=COLOURS[heat_role(share)], tip=tip
-        )  # fmt: skip
+        svg.box(tile, fill=COLOURS[heat_role(share)], tip=tip)
 
 
 def _draw_legend(svg: Svg) -> None:

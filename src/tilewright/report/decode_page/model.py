@@ -1,47 +1,29 @@
-"""What a page of decode steps shows, as plain values: no record of a run, no device."""
+"""What a page of decode steps shows: no device, no run."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.machine.build import Machine
-from tilewright.records.phases import PhaseSpread
+from tilewright.records.attention.decode import DecodeAttention
+from tilewright.records.demo import DemoQuality, DemoStep
 
 TOKENS_PER_K = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class FlowQuality:
-    """What a flow keeps of dense attention; means over rows and query heads."""
-
-    mass: float  # share of the dense softmax on the pages that were read
-    output_error: float  # norm of the difference over the norm of the dense output
-    needles_found: int
-    needles_planted: int
-
-
-@dataclass(frozen=True, slots=True)
-class ShownStage:
-    """A part of a step. The latencies of a step's stages add up to its own."""
-
-    name: str
-    latency_ps: int
-    num_bytes: int  # as the controllers of memories counted them
-    ideal_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class ShownStep:
-    """One decode step of a flow over contexts of so many tokens."""
+    """One decode step of a flow, under the flow's label."""
 
     flow: str
-    context: int
-    latency_ps: int  # which the stages add up to
-    mean_ps: int  # over refresh phases
-    speedup: float  # over dense attention of the same context
-    num_bytes: int
-    bottleneck: str
-    stages: tuple[ShownStage, ...]
-    phases: PhaseSpread | None = None  # that mean_ps is the mean of; None: nothing refreshes
+    found: DemoStep
+
+    @property
+    def context(self) -> int:
+        return self.found.context
+
+    @property
+    def attention(self) -> DecodeAttention:
+        return self.found.attention
 
     @property
     def label(self) -> str:
@@ -68,7 +50,7 @@ class DecodePage:
     title: str
     meaning: Sequence[str]  # sentences, the most important first
     machine: Machine
-    quality: Mapping[str, FlowQuality]  # by flow
+    quality: Mapping[str, DemoQuality]  # by flow
     quality_note: str  # on what it was measured
     steps: Sequence[ShownStep]
     steps_note: str

@@ -1,15 +1,202 @@
 """Decode steps as one page: what they keep, how long they take, and why. Needs no other file."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from tilewright.machine.build import Machine
+from tilewright.machine.node import LinkKind
+from tilewright.records.demo import DemoQuality
 from tilewright.report.decode_page.machine import draw_usage
-from tilewright.report.decode_page.model import DecodePage
-from tilewright.report.decode_page.plot import draw_quality_over_latency
-from tilewright.report.decode_page.stages import draw_stages
-from tilewright.report.decode_page.tables import page_tables
-from tilewright.report.html_page import render_page, write_page
+from tilewright.report.decode_page.model import (
+    DecodePage,
+    ShownStep,
+    ShownUsage,
+    context_text,
+)
+from tilewright.report.decode_page.plot import draw_quality_over_latency, draw_stages, stage_names
+from tilewright.report.format import (
+    ends_text,
+    short_bottleneck,
+    short_bytes,
+    short_latency,
+    width_text,
+)
 from tilewright.report.machine_svg.picture import draw_machine
-from tilewright.report.style import themed
+from tilewright.report.style import render_page, themed, write_page
+from tilewright.units import format_ps, share_text
+
+MOST_BLOCKS = 12
+NONE = "-"
+
+Rows = Sequence[Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Figures stand to the right, words to the left."""
+
+    title: str
+    is_words: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """The first cell of a row names it; rows may come in groups with a line between them."""
+
+    caption: str
+    columns: Sequence[Column]
+    groups: Sequence[Sequence[Sequence[str]]]
+
+
+def page_tables(page: DecodePage) -> dict[str, PageTable]:
+    """Return all tables of a page by the names that its template has for them."""
+    return {
+        "headline": _headline_table(page),
+        "quality": _quality_table(page),
+        "shares": _share_table(page),
+        "stages": _stage_table(page),
+        "usages": _usage_table(page),
+    }
+
+
+def _quality_cells(quality: DemoQuality) -> tuple[str, str, str]:
+    """Needles, mass and error as they stand in every table."""
+    needles = f"{quality.needles.found}/{quality.needles.planted}"
+    return needles, share_text(quality.mass), f"{quality.output_error:.3f}"
+
+
+def _headline_table(page: DecodePage) -> PageTable:
+    """The one table: quality, latency, speed-up, bytes, bottleneck; a row for each flow."""
+    columns = [Column("flow"), Column("needles"), Column("mass kept"), Column("output error")]
+    for context in page.contexts:
+        columns += [Column(f"latency, {context_text(context)}"), Column("speed-up")]
+    columns += [Column("bytes"), Column("bottleneck", is_words=True)]
+    rows = [_headline_row(page, flow) for flow in page.flows]
+    longest = context_text(page.contexts[-1])
+    caption = f"Decode attention: quality and time; bytes and bottleneck are those of {longest}"
+    return PageTable(caption, columns, [rows])
+
+
+def _headline_row(page: DecodePage, flow: str) -> tuple[str, ...]:
+    steps = [page.step(flow, context) for context in page.contexts]
+    cells = [
+        text for step in steps for text in (short_latency(step.attention.figure_ps), _speedup(step))
+    ]
+    last = steps[-1].attention
+    bottleneck = short_bottleneck(last.bottleneck_figures)
+    return flow, *_quality_cells(page.quality[flow]), *cells, short_bytes(last.bytes), bottleneck
+
+
+def _speedup(step: ShownStep) -> str:
+    return f"{step.found.speedup:.1f} x"
+
+
+def _quality_table(page: DecodePage) -> PageTable:
+    """The points of the plot, to the picosecond."""
+    columns = (
+        Column("flow"),
+        Column("context"),
+        Column("mass kept"),
+        Column("latency"),
+        Column("latency, ps"),
+        Column("half-width"),
+        Column("over refresh phases"),
+    )
+    groups = [
+        [
+            (
+                flow,
+                context_text(context),
+                f"{page.quality[flow].mass:.4f}",
+                *_latency_cells(page.step(flow, context)),
+            )
+            for context in page.contexts
+        ]
+        for flow in page.flows
+    ]
+    return PageTable("Points of the plot", columns, groups)
+
+
+def _latency_cells(step: ShownStep) -> tuple[str, ...]:
+    figure_ps, phases = step.attention.figure_ps, step.attention.phases
+    spread = (text or NONE for text in (width_text(phases), ends_text(phases)))
+    return short_latency(figure_ps), f"{figure_ps:,}", *spread
+
+
+def _share_table(page: DecodePage) -> PageTable:
+    """The bars: a row for each step, a column for each stage."""
+    names = stage_names(page.steps)
+    columns = (Column("step"), *map(Column, names), Column("whole step"))
+    groups = [
+        [_share_row(page.step(flow, context), names) for flow in page.flows]
+        for context in page.contexts
+    ]
+    return PageTable("Latency of stages", columns, groups)
+
+
+def _share_row(step: ShownStep, names: Sequence[str]) -> tuple[str, ...]:
+    found = {stage.name: stage.latency_ps for stage in step.attention.stages}
+    cells = (short_latency(found[name]) if name in found else NONE for name in names)
+    return step.label, *cells, short_latency(step.attention.latency_ps)
+
+
+def _stage_table(page: DecodePage) -> PageTable:
+    """Each stage's latency, and its bytes beside the ideal ones."""
+    columns = (
+        Column("step"),
+        Column("stage", is_words=True),
+        Column("latency"),
+        Column("share"),
+        Column("bytes"),
+        Column("ideal bytes"),
+        Column("ratio"),
+    )
+    names = stage_names(page.steps)
+    return PageTable("Stages", columns, [_stage_rows(step, names) for step in page.steps])
+
+
+def _stage_rows(step: ShownStep, order: Sequence[str]) -> Rows:
+    rows = []
+    for stage in sorted(step.attention.stages, key=lambda stage: order.index(stage.name)):
+        share = stage.latency_ps / step.attention.latency_ps
+        ratio = f"{stage.bytes / stage.ideal_bytes:.2f}" if stage.ideal_bytes else NONE
+        rows.append(
+            (
+                step.label,
+                stage.name,
+                format_ps(stage.latency_ps),
+                share_text(share),
+                f"{stage.bytes:,}",
+                f"{stage.ideal_bytes:,}",
+                ratio,
+            )
+        )
+    return rows
+
+
+def _usage_table(page: DecodePage) -> PageTable:
+    """The busiest blocks of each step, and how many links were idle."""
+    columns = (Column("step"), Column("memory, link or unit", is_words=True), Column("in use"))
+    groups = [_usage_rows(usage, page.machine) for usage in page.usages]
+    return PageTable("The busiest", columns, groups)
+
+
+def _usage_rows(usage: ShownUsage, machine: Machine) -> Rows:
+    busiest = sorted(usage.shares.items(), key=lambda item: (-item[1], item[0]))[:MOST_BLOCKS]
+    rows = [(usage.label, name, share_text(share)) for name, share in busiest if share > 0]
+    crossing = [
+        usage.shares.get(machine.link_name(number), 0.0)
+        for number, link in enumerate(machine.links)
+        if link.kind is LinkKind.DIE_TO_DIE
+    ]
+    if crossing:
+        rows.append((usage.label, "all links between dies, mean", _mean_text(crossing)))
+    return rows
+
+
+def _mean_text(shares: Sequence[float]) -> str:
+    return share_text(sum(shares) / len(shares))
 
 
 def write_decode_page(path: Path, page: DecodePage) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tilewright.analysis.advice.estimate import Estimate
+from tilewright.analysis.advice.build import Estimate
 from tilewright.records import RunRecord
 from tilewright.records.explain import Remark
 from tilewright.units import PS_PER_US, count_text, format_bytes, format_ps, format_rate, share_text

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from tilewright.records.explain import Advice, ExplainRecord
-from tilewright.records.run_use import ChannelUse
-from tilewright.report.run.format import PART_WORDS
+from tilewright.records.run.part import ChannelUse
+from tilewright.report.format import PART_WORDS
 from tilewright.units import format_ps, share_text
 
 LEAST_SHARE = 0.01

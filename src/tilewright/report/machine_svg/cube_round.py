@@ -1,41 +1,35 @@
 """A die with a ring or a crossbar: the network in the middle, what sits on it all around."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import Side
 from tilewright.machine.spec import CubeSpec, RingSpec
 from tilewright.machine.topology.die import plan_layout
-from tilewright.machine.totals import totals_of
 from tilewright.report.format import rate_text
 from tilewright.report.machine_svg.style import (
+    M_CPU_TILE,
     PAINTS,
+    PCIE_TILE,
+    SRAM_TILE,
     WIRE,
     BlockKind,
-    Box,
+    Tile,
     draw_block,
+    draw_hbm,
     draw_lines,
     draw_tile,
+    tiles_of_pe,
 )
-from tilewright.report.svg import Svg
-from tilewright.units import count_text, format_bytes, format_ps
+from tilewright.report.svg import Box, Svg
+from tilewright.units import count_text, format_ps
 
 SIDES = (Side.NORTH, Side.EAST, Side.SOUTH, Side.WEST)
 DEPTH = 22  # of one block of a seat, away from the network
 LEAST_WIDTH = 3  # below that the seats are only counted
 
 
-@dataclass(frozen=True, slots=True)
-class _Tile:
-    """One block: its kind, its names from long to short, its name."""
-
-    kind: BlockKind
-    names: tuple[str, ...]
-    tip: str
-
-
-Seat = tuple[_Tile, ...]
+Seat = tuple[Tile, ...]
 """Blocks that share a place, from the network outward."""
 
 
@@ -66,7 +60,7 @@ def _draw_ring(svg: Svg, die: Box, inner: Box, machine: Machine) -> None:
         half = min(8.0, widest / 5)
         box = Box(x - half, y - half, 2 * half, 2 * half)
         draw_block(svg, box, BlockKind.ROUTER, tip=f"ring{router}")
-    _draw_hbm(svg, inner.inset(inner.width / 4), machine)
+    draw_hbm(svg, inner.inset(inner.width / 4), machine)
 
 
 def _draw_crossbar(svg: Svg, die: Box, inner: Box, machine: Machine) -> None:
@@ -85,14 +79,7 @@ def _draw_crossbar(svg: Svg, die: Box, inner: Box, machine: Machine) -> None:
     rate = f"{rate_text(noc.attach_bytes_per_us)} a port, {format_ps(noc.router_ps)}"
     upper, lower = Box(middle.x, middle.y, middle.width, 60), middle.inset(60)
     draw_lines(svg, upper, ("crossbar", rate), size=14)
-    _draw_hbm(svg, Box(lower.x, lower.y + 12, lower.width, lower.height), machine)
-
-
-def _draw_hbm(svg: Svg, box: Box, machine: Machine) -> None:
-    totals, hbm = totals_of(machine), machine.spec.cube.hbm
-    rate = rate_text(totals.hbm_bytes_per_us // totals.num_cubes)
-    lines = ("HBM", format_bytes(hbm.capacity_bytes), rate)
-    draw_block(svg, box, BlockKind.HBM, lines, size=14)
+    draw_hbm(svg, Box(lower.x, lower.y + 12, lower.width, lower.height), machine)
 
 
 def _ring_places(cube: CubeSpec, inner: Box) -> list[tuple[float, float]]:
@@ -116,27 +103,16 @@ def _side_of(place: tuple[float, float], inner: Box) -> Side:
     return Side.SOUTH if abs(y - inner.bottom) < 0.01 else Side.WEST
 
 
-def _pe_seat(pe: int) -> Seat:
-    return (
-        _Tile(BlockKind.PE, (f"PE{pe}", str(pe)), f"pe{pe}"),
-        _Tile(BlockKind.HBM, ("HBM", "H"), f"hbm_ctrl.pe{pe}"),
-    )
-
-
 def _processors(machine: Machine) -> Iterator[Seat]:
-    yield (_Tile(BlockKind.PROCESSOR, ("M_CPU", "CPU", "M"), "m_cpu"),)
+    yield (M_CPU_TILE,)
     if machine.spec.sip.io is None:
-        yield (_Tile(BlockKind.PROCESSOR, ("IO CPU", "IO"), "io_cpu"),)
-        yield (_Tile(BlockKind.MOVER, ("PCIe", "P"), "pcie_ep"),)
-
-
-def _sram() -> Seat:
-    return (_Tile(BlockKind.MEMORY, ("SRAM", "S"), "sram"),)
+        yield (Tile(BlockKind.PROCESSOR, ("IO CPU", "IO"), "io_cpu"),)
+        yield (PCIE_TILE,)
 
 
 def _connection(side: Side, index: int) -> Seat:
     name = f"ucie-{side.value}.conn{index}"
-    return (_Tile(BlockKind.PORT, (f"{side.value}{index}", side.value), name),)
+    return (Tile(BlockKind.PORT, (f"{side.value}{index}", side.value), name),)
 
 
 def _ring_seats(machine: Machine) -> list[list[Seat]]:
@@ -144,12 +120,12 @@ def _ring_seats(machine: Machine) -> list[list[Seat]]:
     layout = machine.routes.topology.die.layout
     seats: list[list[Seat]] = [[] for _ in layout.routers]
     for pe, router in enumerate(layout.pe_routers):
-        seats[router].append(_pe_seat(pe))
+        seats[router].append(tiles_of_pe(pe))
     for side, routers in layout.port_routers.items():
         for index, router in enumerate(routers):
             seats[router].append(_connection(side, index))
     seats[layout.m_cpu_router] += _processors(machine)
-    seats[layout.sram_router].append(_sram())
+    seats[layout.sram_router].append((SRAM_TILE,))
     return seats
 
 
@@ -162,11 +138,11 @@ def _crossbar_sides(machine: Machine) -> dict[Side, list[Seat]]:
         side: [_connection(side, index) for index in range(num_connections)] for side in SIDES
     }
     others[Side.NORTH] += _processors(machine)
-    others[Side.WEST].append(_sram())
+    others[Side.WEST].append((SRAM_TILE,))
     counts = _level(cube.pes, [len(others[side]) for side in SIDES])
     first = 0
     for side, count in zip(SIDES, counts, strict=True):
-        seats = [_pe_seat(pe) for pe in range(first, first + count)]
+        seats: list[Seat] = [tiles_of_pe(pe) for pe in range(first, first + count)]
         first += count
         if side in (Side.SOUTH, Side.WEST):
             seats.reverse()
@@ -204,7 +180,7 @@ def _draw_seats(
         target = towards or (x - step[0] * (DEPTH / 2 + 30), y - step[1] * (DEPTH / 2 + 30))
         svg.line(((x, y), target), stroke=PAINTS[seat[0].kind].stroke)
         for box, tile in zip(boxes, seat, strict=False):
-            draw_tile(svg, box, tile.kind, tile.names, tip=tile.tip)
+            draw_tile(svg, box, tile)
 
 
 def _tile_box(inner: Box, side: Side, along: float, width: float, layer: int) -> Box:

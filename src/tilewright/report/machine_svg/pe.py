@@ -9,13 +9,12 @@ from tilewright.report.machine_svg.style import (
     PAINTS,
     WIRE,
     BlockKind,
-    Box,
     draw_arrow,
     draw_block,
     draw_label,
     draw_tag,
 )
-from tilewright.report.svg import Svg
+from tilewright.report.svg import Box, Svg
 from tilewright.units import count_text, format_bytes, format_ps
 
 COLUMN = 78  # width of a block
@@ -151,7 +150,7 @@ def _draw_command_wires(svg: Svg, at: _Places) -> None:
     draw_arrow(svg, (x, at.dma.bottom), (x, at.mmu.y), stroke=WIRE, dash=dash, both=True)
     units = Box(at.gemm.x, at.gemm.y, COLUMN, at.vector.bottom - at.gemm.y)
     frame = units.inset(-FRAME)
-    svg.rect(frame.x, frame.y, frame.width, frame.height, fill="none", stroke=COMMAND, dash=dash)
+    svg.box(frame, fill="none", stroke=COMMAND, dash=dash)
     x = frame.middle[0]
     svg.line(((at.scheduler.right, y), (x, y)), stroke=COMMAND, dash=dash)
     draw_arrow(svg, (x, y), (x, frame.y), stroke=COMMAND, dash=dash)

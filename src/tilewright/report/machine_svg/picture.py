@@ -6,9 +6,9 @@ from tilewright.report.format import fabric_text, flops_text, network_text, piec
 from tilewright.report.machine_svg.cube import draw_cube
 from tilewright.report.machine_svg.pe import draw_pe
 from tilewright.report.machine_svg.sip import draw_sip
-from tilewright.report.machine_svg.style import GREY, GROUND, PAINTS, BlockKind, Box, draw_label
+from tilewright.report.machine_svg.style import GREY, GROUND, PAINTS, BlockKind, draw_label
 from tilewright.report.machine_svg.system import draw_system
-from tilewright.report.svg import Svg, text_width
+from tilewright.report.svg import Box, Svg, text_width
 from tilewright.units import count_text, format_bytes
 
 WIDTH, HEIGHT = 1200, 984
@@ -23,7 +23,7 @@ def draw_machine(machine: Machine) -> str:
     spec, grid = machine.spec, machine.grid
     svg = Svg(WIDTH, HEIGHT, f"The machine {spec.name}")
     card = Box(0, 0, WIDTH, HEIGHT).inset(0.5)
-    svg.rect(card.x, card.y, card.width, card.height, fill="#ffffff", stroke=BORDER, radius=12)
+    svg.box(card, fill="#ffffff", stroke=BORDER, radius=12)
     _draw_header(svg, machine)
     width = (WIDTH - 2 * MARGIN - PANEL_GAP) / 2
     left, right = MARGIN, MARGIN + width + PANEL_GAP
@@ -64,7 +64,7 @@ def _draw_header(svg: Svg, machine: Machine) -> None:
 
 def _panel(svg: Svg, box: Box, title: str, subtitle: str) -> Box:
     """Ground and title of a panel; what is left for its drawing."""
-    svg.rect(box.x, box.y, box.width, box.height, fill=GROUND, stroke=BORDER, radius=8)
+    svg.box(box, fill=GROUND, stroke=BORDER, radius=8)
     draw_label(svg, Box(box.x + 14, box.y + 10, 120, 24), (title,), size=15, bold=True)
     start = 14 + text_width(title, size=15, bold=True) + 10
     rest = Box(box.x + start, box.y + 11, box.width - start - 10, 24)

@@ -10,14 +10,12 @@ from tilewright.report.machine_svg.style import (
     GREY,
     PAINTS,
     BlockKind,
-    Box,
     draw_block,
     draw_label,
     draw_lines,
     draw_tag,
-    row_of_boxes,
 )
-from tilewright.report.svg import Svg
+from tilewright.report.svg import Box, Svg, grid_of_boxes, row_of_boxes
 from tilewright.units import count_text, format_bytes, format_ps
 
 MOST_COLUMNS, MOST_ROWS = 8, 6  # of cubes that are drawn
@@ -50,16 +48,7 @@ def _places(area: Box, columns: int, rows: int) -> dict[tuple[int, int], Box]:
     cell_width, cell_height = area.width / columns, area.height / rows
     width = min(CUBE_WIDTH, max(0.45 * cell_width, cell_width - 76))
     height = min(CUBE_HEIGHT, cell_height - 18)
-    return {
-        (column, row): Box(
-            area.x + (column + 0.5) * cell_width - width / 2,
-            area.y + (row + 0.5) * cell_height - height / 2,
-            width,
-            height,
-        )
-        for row in range(rows)
-        for column in range(columns)
-    }
+    return grid_of_boxes(area, columns, rows, width, height)
 
 
 def _draw_ports(

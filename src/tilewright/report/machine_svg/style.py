@@ -5,7 +5,11 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
-from tilewright.report.svg import INK, Svg, shorten, text_width
+from tilewright.machine.build import Machine
+from tilewright.machine.totals import totals_of
+from tilewright.report.format import rate_text
+from tilewright.report.svg import INK, Box, Svg, shorten, text_width
+from tilewright.units import format_bytes
 
 GREY = "#475569"
 GROUND = "#f8fafc"  # of a panel
@@ -55,66 +59,50 @@ PAINTS: Mapping[BlockKind, Paint] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle of the picture."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def right(self) -> float:
-        return self.x + self.width
-
-    @property
-    def bottom(self) -> float:
-        return self.y + self.height
-
-    @property
-    def middle(self) -> tuple[float, float]:
-        return self.x + self.width / 2, self.y + self.height / 2
-
-    def inset(self, margin: float) -> "Box":
-        inner = self.width - 2 * margin, self.height - 2 * margin
-        return Box(self.x + margin, self.y + margin, *inner)
-
-    def split_bottom(self, height: float) -> tuple["Box", "Box"]:
-        """What is above, and a strip of that height at the bottom."""
-        above = Box(self.x, self.y, self.width, self.height - height)
-        return above, Box(self.x, above.bottom, self.width, height)
-
-
-def row_of_boxes(box: Box, count: int, gap: float) -> list[Box]:
-    """Equal boxes beside each other that fill a box."""
-    width = (box.width - (count - 1) * gap) / count
-    return [Box(box.x + i * (width + gap), box.y, width, box.height) for i in range(count)]
-
-
 def draw_block(
     svg: Svg, box: Box, kind: BlockKind, lines: Sequence[str] = (), *, tip: str = "", size: int = 11
 ) -> None:
     """A box of a kind's colours with a bold first line; what does not fit is only in the tip."""
     paint = PAINTS[kind]
     radius = min(5.0, box.width / 4, box.height / 4)
-    svg.rect(
-        box.x,
-        box.y,
-        box.width,
-        box.height,
-        fill=paint.fill,
-        stroke=paint.stroke,
-        radius=radius,
-        tip=tip or " ".join(lines),
-    )
+    tip = tip or " ".join(lines)
+    svg.box(box, fill=paint.fill, stroke=paint.stroke, radius=radius, tip=tip)
     draw_lines(svg, box, lines, size=size)
 
 
-def draw_tile(svg: Svg, box: Box, kind: BlockKind, names: Sequence[str], *, tip: str) -> None:
-    """A small block with the first of its names that fits, if any does."""
-    draw_block(svg, box, kind, tip=tip)
-    for name in names:
+def draw_hbm(svg: Svg, box: Box, machine: Machine) -> None:
+    """Draw the stack of one cube."""
+    totals, hbm = totals_of(machine), machine.spec.cube.hbm
+    rate = rate_text(totals.hbm_bytes_per_us // totals.num_cubes)
+    draw_block(svg, box, BlockKind.HBM, ("HBM", format_bytes(hbm.capacity_bytes), rate), size=14)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A small block that sits on a router: its names from long to short, its name in full."""
+
+    kind: BlockKind
+    names: tuple[str, ...]
+    tip: str
+
+
+SRAM_TILE = Tile(BlockKind.MEMORY, ("SRAM", "S"), "sram")
+M_CPU_TILE = Tile(BlockKind.PROCESSOR, ("M_CPU", "CPU", "M"), "m_cpu")
+PCIE_TILE = Tile(BlockKind.MOVER, ("PCIe", "P"), "pcie_ep")
+
+
+def tiles_of_pe(pe: int) -> tuple[Tile, Tile]:
+    """Return a PE and the controller of its slice."""
+    return (
+        Tile(BlockKind.PE, (f"PE{pe}", str(pe)), f"pe{pe}"),
+        Tile(BlockKind.HBM, ("HBM", "H"), f"hbm_ctrl.pe{pe}"),
+    )
+
+
+def draw_tile(svg: Svg, box: Box, tile: Tile) -> None:
+    """Draw a tile with the first of its names that fits, if any does."""
+    draw_block(svg, box, tile.kind, tip=tile.tip)
+    for name in tile.names:
         size = _fitting_size(box, (name,), 11, bold=False)
         if size is not None:
             svg.text(*box.middle, name, size=size)

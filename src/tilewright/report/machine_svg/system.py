@@ -13,13 +13,12 @@ from tilewright.report.machine_svg.style import (
     PAINTS,
     WIRE,
     BlockKind,
-    Box,
     draw_block,
     draw_label,
     draw_lines,
     draw_tag,
 )
-from tilewright.report.svg import Svg
+from tilewright.report.svg import Box, Svg, grid_of_boxes
 from tilewright.units import count_text, format_bytes, format_ps
 
 MOST_COLUMNS, MOST_ROWS = 8, 5  # of SIPs that are drawn
@@ -55,16 +54,7 @@ def _places(area: Box, columns: int, rows: int, shape: FabricShape | None) -> Pl
     cell_width, cell_height = area.width / columns, area.height / rows
     width = min(SIP_WIDTH, max(0.4 * cell_width, cell_width - (64 if shape else 16)))
     height = min(SIP_HEIGHT, cell_height - (28 if shape else 2))
-    return {
-        (column, row): Box(
-            area.x + (column + 0.5) * cell_width - width / 2,
-            area.y + (row + 0.5) * cell_height - height / 2,
-            width,
-            height,
-        )
-        for row in range(rows)
-        for column in range(columns)
-    }
+    return grid_of_boxes(area, columns, rows, width, height)
 
 
 def _draw_host(svg: Svg, box: Box, host: Box, area: Box, sips: Places, machine: Machine) -> None:
@@ -73,7 +63,7 @@ def _draw_host(svg: Svg, box: Box, host: Box, area: Box, sips: Places, machine: 
     rate = rate_text(pcie_bytes_per_us(pcie, flit_bytes=machine.spec.flit_bytes))
     middle, stroke = host.middle[0], PAINTS[BlockKind.HOST].stroke
     if any(row > 0 for _, row in sips):
-        svg.rect(area.x, area.y, area.width, area.height, fill="none", stroke=WIRE, dash="4 4")
+        svg.box(area, fill="none", stroke=WIRE, dash="4 4")
         svg.line(((middle, host.bottom), (middle, area.y)), stroke=stroke)
         draw_tag(svg, middle, host.bottom + 22, rate)
     else:
@@ -148,7 +138,7 @@ def _draw_wraps(svg: Svg, sips: Places, columns: int, rows: int) -> None:
 def _draw_sip(svg: Svg, box: Box, number: int, machine: Machine) -> None:
     """A package with its IO chiplet at the north side and its cubes."""
     sip, tip = machine.spec.sip, place_name(SipCoord(number))
-    svg.rect(box.x, box.y, box.width, box.height, fill="#ffffff", stroke=GREY, radius=5, tip=tip)
+    svg.box(box, fill="#ffffff", stroke=GREY, radius=5, tip=tip)
     draw_lines(svg, Box(box.x, box.y + 1, box.width, 16), (f"SIP {number}",), size=12)
     inner = Box(box.x + 6, box.y + 18, box.width - 12, box.height - 24)
     if inner.height < 12:

@@ -9,11 +9,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilewright.records.attention_compare import AttentionCompareRecord, Interval95, QualityRow
-from tilewright.report.html_page import render_page, write_page
+from tilewright.records.attention.compare import AttentionCompareRecord, Interval95, QualityRow
 from tilewright.report.plot import Plot, label_points, legend_mark, open_plot, set_log_scale
 from tilewright.report.quality.table import quality_view
-from tilewright.report.style import COLOURS, series_mark, series_role, themed
+from tilewright.report.style import (
+    COLOURS,
+    render_page,
+    series_mark,
+    series_role,
+    themed,
+    write_page,
+)
 from tilewright.report.svg import shorten, write_svg
 from tilewright.units import PS_PER_US
 

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from rich.text import Text
 
-from tilewright.records.attention_compare import (
+from tilewright.records.attention.compare import (
     AttentionCompareRecord,
     FlowDifference,
     Interval95,

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from tilewright.records import LaunchRow, RunRecord
-from tilewright.records.run_finding import SanitizerFinding
-from tilewright.report.phase_words import latency_text, width_text
-from tilewright.report.run.format import PART_WORDS
+from tilewright.records.run.part import SanitizerFinding
+from tilewright.report.format import PART_WORDS, latency_text, width_text
 from tilewright.units import count_text, format_bytes, format_ps, share_text
 
 BAR_LETTERS = 24

@@ -12,8 +12,8 @@ from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.allocator import Allocator
-from tilewright.memory.place import MemoryKind, MemoryPlace
 from tilewright.runtime.device import RunningDevice
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.bind import LaunchOptions

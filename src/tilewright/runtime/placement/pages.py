@@ -12,14 +12,24 @@ from typing import NamedTuple, TypeGuard
 
 from tilewright.errors import OutOfMemoryError
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import PhysicalByte, VirtualByte
-from tilewright.memory.allocator import Allocator
+from tilewright.memory.address import (
+    MemoryPlace,
+    PhysicalByte,
+    RangeMapping,
+    VirtualByte,
+    VirtualRange,
+)
+from tilewright.memory.allocator import Allocator, VirtualSpace
 from tilewright.memory.mapping import MappingPlan, ShardRange, Sight, plan_mapping
-from tilewright.memory.place import MemoryPlace
-from tilewright.memory.run_index import Extent, RunIndex
-from tilewright.memory.runs import Repeat, Runs, is_aligned, num_bytes_of
-from tilewright.memory.virtual import VirtualSpace
-from tilewright.memory.virtual_range import RangeMapping, VirtualRange
+from tilewright.memory.runs import (
+    Extent,
+    Repeat,
+    RunIndex,
+    Runs,
+    extents_of,
+    is_aligned,
+    num_bytes_of,
+)
 from tilewright.runtime.placement.placement import Placement, Shard
 
 
@@ -111,7 +121,7 @@ def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Sequence[ran
 
 def _has_own_pages(ranges: Sequence[range], page_bytes: int) -> TypeGuard[Runs]:
     """Return whether ranges that repeat begin and end with pages: no two of them share one."""
-    return isinstance(ranges, Runs) and is_aligned(ranges, page_bytes, ranges[-1].stop)
+    return isinstance(ranges, Runs) and is_aligned(extents_of(ranges), page_bytes, ranges[-1].stop)
 
 
 def _in_pages(repeat: Repeat, page_bytes: int) -> Repeat:

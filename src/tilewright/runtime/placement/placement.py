@@ -16,9 +16,8 @@ from tilewright.errors import InternalError, PlacementError
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import Grid, PeCoord
 from tilewright.machine.node import place_name
-from tilewright.memory.place import MemoryKind
-from tilewright.memory.run_index import RunIndex
-from tilewright.memory.runs import extents_of, is_aligned, num_bytes_of, shifted
+from tilewright.memory.address import MemoryKind
+from tilewright.memory.runs import RunIndex, extents_of, is_aligned, num_bytes_of, shifted
 from tilewright.runtime.placement.divide import Box, Region, box_num_bytes, divide
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, Level, Split
 from tilewright.runtime.placement.text import placement_text
@@ -134,7 +133,8 @@ class Placement:
     def is_global(self) -> bool:
         """Whether shards are page-aligned ranges of the row-major whole: then PEs see all of it."""
         return self.is_row_major and all(
-            is_aligned(shard.ranges, self.page_bytes, self.num_bytes) for shard in self.shards
+            is_aligned(extents_of(shard.ranges), self.page_bytes, self.num_bytes)
+            for shard in self.shards
         )
 
     @cached_property

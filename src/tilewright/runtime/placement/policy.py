@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from tilewright.errors import PlacementError
-from tilewright.memory.place import MemoryKind
+from tilewright.memory.address import MemoryKind
 
 
 class LayoutWord(StrEnum):

@@ -15,7 +15,7 @@ from tilewright.errors import TensorError
 from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.place import MemoryPlace
+from tilewright.memory.address import MemoryPlace
 from tilewright.runtime.placement.divide import Box, is_contiguous
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.placement.placement import Part, Placement

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
+from tilewright.canonical import content_hash
 from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import UsageError
 from tilewright.evaluation import (
@@ -23,8 +24,8 @@ from tilewright.evaluation import (
     pareto_front,
     run_trial,
 )
-from tilewright.records import Versions, content_hash, installed_versions
-from tilewright.records.attention_compare import (
+from tilewright.records import Versions, installed_versions
+from tilewright.records.attention.compare import (
     AttentionCompareRecord,
     CompareSizes,
     QualityRow,
@@ -37,10 +38,8 @@ from tilewright.serving.model_flow import (
     plan_pages,
     trace_for_model,
 )
-from tilewright.studies.compare.latency import Simulations, StepOnMachines, latency_rows
-from tilewright.studies.compare.state import KeptWork
-from tilewright.studies.simulate_latency import simulate_latency
-from tilewright.studies.step_latency import LatencyOf, LatencySpec
+from tilewright.studies.compare.latency import ComparedSteps, KeptWork, Simulations, latency_rows
+from tilewright.studies.latency import LatencyOf, LatencySpec, StepsOnMachines, simulate_latency
 
 Tell = Callable[[int, int, str], None]
 """How many trials and simulated steps are complete, of how many, and what is done now."""
@@ -99,12 +98,17 @@ def compare_flows(
     with threadpool_limits(limits=spec.threads, user_api="blas"):
         source = SOURCES[spec.source].build(spec.sizes)
         planned = _plan_trials(spec, source)
-        step = _plan_step(spec, source)
+        step = _plan_steps(spec, source)
         steps = 0 if step is None else step.num_queries(len(planned) // spec.sizes.cases)
         run = Run(KeptWork(spec.state), len(planned), len(planned) + steps)
         _run_trials(source, planned, run, tell)
         joined = _join_rows(spec, planned, run)
-    simulations = _simulations(run, latency_of, tell)
+    simulations = Simulations(
+        latency_of,
+        run.work,
+        lambda done, what: tell(run.num_trials + done, run.total, what),
+        run.is_interrupted,
+    )
     rows = [row for row, _ in joined]
     if step is not None:
         rows = latency_rows(step, [(row, trials[0]) for row, trials in joined], simulations)
@@ -166,17 +170,21 @@ def _identity(spec: CompareSpec, source: Source) -> dict[str, object]:
     }
 
 
-def _plan_step(spec: CompareSpec, source: Source) -> StepOnMachines | None:
-    """Before the trials, so that a flow that cannot be traced is told at once."""
+def _plan_steps(spec: CompareSpec, source: Source) -> ComparedSteps | None:
+    """Plan before the trials, so that a flow that cannot be traced is told at once."""
     if spec.latency is None:
         return None
-    return StepOnMachines.build(
+    common = StepsOnMachines.of(
         spec.latency,
-        source,
-        spec.sizes,
-        flows=spec.flows,
+        source.geometry,
+        kv_heads=source.num_kv_heads,
         dense_layers=spec.dense_layers,
+        reserved=spec.sizes.reserved,
+        state_advance=spec.sizes.state_advance,
+        seed=spec.sizes.seed,
     )
+    graphs = dict(trace_for_model(flow, common.geometry) for flow in spec.flows)
+    return ComparedSteps(common, graphs, spec.sizes.context + 1)
 
 
 def _run_trials(source: Source, planned: Sequence[Planned], run: Run, tell: Tell) -> None:
@@ -210,13 +218,6 @@ def _with_cases(
         yield trial, drawn[1]
 
 
-def _simulations(run: Run, latency_of: LatencyOf, tell: Tell) -> Simulations:
-    def tell_step(done: int, what: str) -> None:
-        tell(run.num_trials + done, run.total, what)
-
-    return Simulations(latency_of, run.work, tell_step, run.is_interrupted)
-
-
 def _join_rows(spec: CompareSpec, planned: Sequence[Planned], run: Run) -> list[Joined]:
     """Rows whose trials are complete in all cases, with these trials."""
     sizes = spec.sizes
@@ -241,16 +242,12 @@ def _versions(spec: CompareSpec) -> Versions:
 
 def _sizes(spec: CompareSpec) -> CompareSizes:
     sizes = spec.sizes
-    return CompareSizes(
-        context=sizes.context,
-        page_size=sizes.page_size,
-        cases=sizes.cases,
-        steps=sizes.steps,
+    return CompareSizes.of(
+        sizes,
+        spec,
         reserved_first=sizes.reserved.first,
         reserved_last=sizes.reserved.last,
         state_advance=sizes.state_advance.value,
-        dense_layers=spec.dense_layers,
-        threads=spec.threads,
     )
 
 

@@ -1,30 +1,63 @@
-"""Latencies of compared flows: the first decoded token of a row, simulated on each machine."""
+"""Trials and latencies that are complete, kept in a file so that a second run continues."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tilewright.attention.graph import Graph
-from tilewright.evaluation import Source, SourceSpec
-from tilewright.records import installed_versions
-from tilewright.records.attention_compare import (
+from tilewright.records import installed_versions, locked_target, read_record, write_record
+from tilewright.records.attention.compare import (
+    CompareState,
     LatencyFigures,
     LatencyRecord,
     QualityRow,
     TrialRecord,
 )
-from tilewright.records.step_latency import LatencySelection
-from tilewright.serving.model_flow import stand_in_for, trace_for_model
-from tilewright.studies.compare.state import KeptWork
-from tilewright.studies.step_latency import (
-    REFUSALS,
-    LatencyOf,
-    LatencyQuery,
-    LatencySpec,
-    NamedMachine,
-    geometry_on_machine,
-    spread_layers,
-    step_figures,
-)
+from tilewright.records.attention.decode import LatencySelection
+from tilewright.studies.latency import REFUSALS, LatencyOf, LatencyQuery, StepsOnMachines
+
+WHAT = "state"
+
+
+class KeptWork:
+    """The file is written after each result, whole or not at all; without a path nothing is kept.
+
+    A result is found by the hash of all that it depends on: those of other comparisons may stand
+    in the same file, and none of them is taken by mistake. Several processes may share the file.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._trials: dict[str, TrialRecord] = {}
+        self._latencies: dict[str, LatencyRecord] = {}
+        if path is not None:
+            with locked_target(path, WHAT):
+                self._take_from(path)
+
+    def found(self, keys: Iterable[str]) -> dict[str, TrialRecord]:
+        return {key: self._trials[key] for key in keys if key in self._trials}
+
+    def latency(self, key: str) -> LatencyRecord | None:
+        return self._latencies.get(key)
+
+    def add(self, result: TrialRecord | LatencyRecord) -> None:
+        if isinstance(result, TrialRecord):
+            self._trials[result.key] = result
+        else:
+            self._latencies[result.key] = result
+        if self._path is not None:
+            with locked_target(self._path, WHAT):
+                self._take_from(self._path)
+                trials, latencies = tuple(self._trials.values()), tuple(self._latencies.values())
+                write_record(self._path, CompareState(trials=trials, latencies=latencies))
+
+    def _take_from(self, path: Path) -> None:
+        """Take over what the file has: another process may have written it meanwhile."""
+        if path.exists():
+            state = read_record(path, CompareState)
+            self._trials = {trial.key: trial for trial in state.trials} | self._trials
+            self._latencies = {each.key: each for each in state.latencies} | self._latencies
+
 
 INTERRUPTED = "the run was interrupted before it was simulated"
 
@@ -77,92 +110,36 @@ class Simulations:
 
 
 @dataclass(frozen=True, slots=True)
-class StepOnMachines:
-    """The step of a comparison: the model's sizes in the machine's type, at the context and one."""
+class ComparedSteps:
+    """The first decoded token of a comparison: the context and one."""
 
-    spec: LatencySpec
-    sizes: SourceSpec
-    dense_layers: int
-    kv_heads: int
-    graphs: dict[str, Graph]  # by label
-    stand_in: Graph  # of dense attention, which asks no flow
-    figures: LatencyFigures
+    common: StepsOnMachines
+    graphs: dict[str, Graph]  # of flows, by label
+    tokens: int
 
-    @classmethod
-    def build(
-        cls,
-        spec: LatencySpec,
-        source: Source,
-        sizes: SourceSpec,
-        *,
-        flows: Sequence[str],
-        dense_layers: int,
-    ) -> "StepOnMachines":
-        geometry = geometry_on_machine(source.geometry, spec.dtype)
-        return cls(
-            spec=spec,
-            sizes=sizes,
-            dense_layers=dense_layers,
-            kv_heads=source.num_kv_heads,
-            graphs=dict(trace_for_model(flow, geometry) for flow in flows),
-            stand_in=trace_for_model(stand_in_for(geometry.kind), geometry)[1],
-            figures=LatencyFigures(
-                machines=tuple(one.figures for one in spec.machines),
-                step=step_figures(spec, geometry, source.num_kv_heads),
-                tokens=sizes.context + 1,
-            ),
-        )
+    @property
+    def figures(self) -> LatencyFigures:
+        machines = tuple(one.figures for one in self.common.spec.machines)
+        return LatencyFigures(machines=machines, step=self.common.figures, tokens=self.tokens)
 
     def num_queries(self, num_rows: int) -> int:
-        """Steps to simulate: on each machine the dense one, and one for each row."""
-        return len(self.spec.machines) * (num_rows + 1)
-
-    def dense_query(self, machine: NamedMachine) -> LatencyQuery:
-        return self._query(machine, self.stand_in, self.sizes.reserved.total, is_dense=True)
-
-    def query(self, machine: NamedMachine, trial: TrialRecord) -> LatencyQuery:
-        """Rows read what sparse layers of the trial read; where all are dense, drawn pages."""
-        layers = trial.first_pages[self.dense_layers :]
-        pages = None
-        if layers:
-            chosen = spread_layers(layers, self.spec.batch)
-            pages = tuple(row for layer in chosen for row in layer)
-        return self._query(machine, self.graphs[trial.flow], trial.budget, pages=pages)
-
-    def _query(
-        self,
-        machine: NamedMachine,
-        graph: Graph,
-        budget: int,
-        *,
-        is_dense: bool = False,
-        pages: tuple[tuple[int, ...], ...] | None = None,
-    ) -> LatencyQuery:
-        return LatencyQuery(
-            machine=machine,
-            graph=graph,
-            contexts=(self.figures.tokens,) * self.spec.batch,
-            kv_heads=self.kv_heads,
-            budget=budget,
-            reserved=self.sizes.reserved,
-            state_advance=self.sizes.state_advance,
-            placement=self.spec.placement,
-            is_dense=is_dense,
-            pages=pages,
-            seed=self.sizes.seed,
-        )
+        """Return the steps to simulate: on each machine the dense one, and one for each row."""
+        return len(self.common.spec.machines) * (num_rows + 1)
 
 
 def latency_rows(
-    step: StepOnMachines, rows: Sequence[tuple[QualityRow, TrialRecord]], simulations: Simulations
+    steps: ComparedSteps, rows: Sequence[tuple[QualityRow, TrialRecord]], simulations: Simulations
 ) -> list[QualityRow]:
-    """Each row once for each machine; ``rows`` come with the trial whose pages are simulated."""
+    """Return each row once for each machine, with the trial whose pages are simulated."""
     found = []
-    for machine in step.spec.machines:
-        dense = simulations.find(step.dense_query(machine), "dense attention")
+    for machine in steps.common.spec.machines:
+        dense = simulations.find(steps.common.dense(machine, steps.tokens), "dense attention")
         for row, trial in rows:
-            what = f"{row.flow}, {row.budget} pages"
-            latency = simulations.find(step.query(machine, trial), what)
+            graph, what = steps.graphs[trial.flow], f"{row.flow}, {row.budget} pages"
+            query = steps.common.sparse(
+                machine, graph, steps.tokens, trial.budget, trial.first_pages
+            )
+            latency = simulations.find(query, what)
             figures = {
                 "machine": machine.figures.name,
                 "latency_ps": latency.latency_ps,

@@ -2,24 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 
 import numpy as np
 
-from tilewright.attention.backends.machine import (
-    RowPlacement,
-    SelectionModel,
-    check_table_copies,
-)
-from tilewright.attention.codegen import KernelFile, Tiling
-from tilewright.attention.graph import DType, Graph, graph_hash
-from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
-from tilewright.engine import EngineKind
+from tilewright.attention.backends.machine import check_table_copies
+from tilewright.attention.codegen import KernelFile
+from tilewright.attention.graph import DType, graph_hash
+from tilewright.engine import native_built, resolve_engine
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.records import installed_versions
-from tilewright.records.attention_decode import (
+from tilewright.records.attention.decode import (
     AttentionDecodeRecord,
     DecodeAttention,
     DecodeSizes,
@@ -27,8 +22,7 @@ from tilewright.records.attention_decode import (
     FusionRow,
     SelectionRecord,
 )
-from tilewright.records.document import JsonScalar
-from tilewright.report.run.format import bottleneck_words
+from tilewright.report.format import bottleneck_words
 from tilewright.studies.decode.check import value_error
 from tilewright.studies.decode.data import draw_requests, reference_step
 from tilewright.studies.decode.step import DecodeStep, StepTiming, plan_rows, simulate_step
@@ -41,62 +35,20 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeComparison:
-    """What to simulate twice, dense and sparse. Pages count reserved ones."""
+    """A sparse step to simulate beside a dense one, and what its record says besides."""
 
-    machine: Machine
+    step: DecodeStep  # without a selection both have values, and pages are chosen by scores
     machine_source: str
     overrides: tuple[str, ...] = ()
-    graph: Graph
     model: str | None = None
     layers: int = 1
-    contexts: tuple[int, ...]  # tokens of each request, the new one included
-    kv_heads: int
-    budget: int
-    reserved: Reserved = field(default_factory=Reserved)
-    state_advance: StateAdvance = StateAdvance.VORTEX
-    placement: RowPlacement = RowPlacement.HEAD
-    selection: SelectionModel | None  # None: with values, by scores
-    tiling: Tiling | None = None
-    device: str = "all"
-    seed: int = 0
-    engine: EngineKind = EngineKind.REFERENCE
-    sanitize: bool = False
+    budget: int  # pages that the step's plan lets a row read
     notes: tuple[str, ...] = ()
     phases: int | None = 1  # of refresh; None: by the rule of ADR 0029
 
     @property
-    def plan(self) -> PlanSpec:
-        return PlanSpec(
-            budget=parse_policy(str(self.budget)),
-            reserved=self.reserved,
-            state_advance=self.state_advance,
-        )
-
-    @property
-    def dense_plan(self) -> PlanSpec:
-        return PlanSpec(reserved=self.reserved, dense_layers=frozenset({0}))
-
-    @property
     def tolerance(self) -> float:
-        return TOLERANCES.get(self.graph.geometry.kv_dtype, NARROW_TOLERANCE)
-
-    def step(self, *, is_dense: bool) -> DecodeStep:
-        """Without values."""
-        return DecodeStep(
-            machine=self.machine,
-            graph=self.graph,
-            contexts=self.contexts,
-            kv_heads=self.kv_heads,
-            plan=self.plan,
-            placement=self.placement,
-            is_dense=is_dense,
-            selection=None if is_dense else self.selection,
-            tiling=self.tiling,
-            device=self.device,
-            seed=self.seed,
-            engine=self.engine,
-            sanitize=self.sanitize,
-        )
+        return TOLERANCES.get(self.step.graph.geometry.kv_dtype, NARROW_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,55 +62,48 @@ class Compared:
     def selection(self) -> SelectionRecord:
         """The pages of the sparse step."""
         record = self.record
-        return SelectionRecord(
-            versions=record.versions,
-            flow=record.flow,
-            graph_hash=record.graph_hash,
-            page_size=record.sizes.page_size,
-            contexts=record.sizes.contexts,
-            kv_heads=record.sizes.kv_heads,
-            seed=record.seed,
+        return SelectionRecord.of(
+            record,
+            record.sizes,
+            kind="attention_selection",
+            schema_version=1,
             pages=tuple(tuple(pages.tolist()) for pages in self.sparse.result.pages),
         )
 
 
 def compare_with_dense(comparison: DecodeComparison, *, tell: Tell) -> Compared:
     """Simulate both; with values, compare both with the reference."""
-    dense, sparse = comparison.step(is_dense=True), comparison.step(is_dense=False)
-    layout = plan_rows(dense)  # refused now, not when the reference has computed for minutes
-    errors: list[float] = []
-    if comparison.selection is None:
-        check_table_copies(comparison.graph, layout)
+    sparse = comparison.step
+    steps = {"dense": replace(sparse, is_dense=True, selection=None), "sparse": sparse}
+    layout = plan_rows(sparse)  # refused now, not when the reference has computed for minutes
+    expected = {}
+    if sparse.selection is None:
+        check_table_copies(sparse.graph, layout)
         tell("values: prefilling the reference")
         requests = draw_requests(
-            comparison.graph,
-            comparison.contexts,
-            kv_heads=comparison.kv_heads,
-            seed=comparison.seed,
+            sparse.graph, sparse.contexts, kv_heads=sparse.kv_heads, seed=sparse.seed
         )
-        expected = [
-            reference_step(comparison.graph, requests, plan, contexts=comparison.contexts)
-            for plan in (comparison.dense_plan, comparison.plan)
-        ]
-        dense = replace(dense, values=expected[0].values)
-        sparse = replace(sparse, values=expected[1].values)
-    found = []
-    for name, step in (("dense", dense), ("sparse", sparse)):
+        for name, step in steps.items():
+            plan = step.plan_spec
+            expected[name] = reference_step(step.graph, requests, plan, contexts=step.contexts)
+            steps[name] = replace(step, values=expected[name].values)
+    found = {}
+    for name, step in steps.items():
         tell(f"simulating the {name} step on {comparison.machine_source}")
-        found.append(simulate_step(step, phases=comparison.phases))
-    if comparison.selection is None:
-        reserved = comparison.reserved
-        errors = [
-            value_error(comparison.graph, timing, wanted, reserved)
-            for timing, wanted in zip(found, expected, strict=True)
-        ]
-    return Compared(_record(comparison, found[0], found[1], errors), found[0], found[1])
+        found[name] = simulate_step(step, phases=comparison.phases)
+    errors = [
+        value_error(sparse.graph, found[name], wanted, sparse.plan.reserved)
+        for name, wanted in expected.items()
+    ]
+    dense = found["dense"]
+    return Compared(_record(comparison, dense, found["sparse"], errors), dense, found["sparse"])
 
 
 def _record(
     comparison: DecodeComparison, dense: StepTiming, sparse: StepTiming, errors: list[float]
 ) -> AttentionDecodeRecord:
-    machine, selection = comparison.machine, comparison.selection
+    step, selection = comparison.step, comparison.step.selection
+    machine = step.machine
     is_right = None if selection is not None else max(errors) <= comparison.tolerance
     dense_figures, sparse_figures = (attention_figures(machine, it) for it in (dense, sparse))
     finite = [error for error in errors if np.isfinite(error)]
@@ -167,30 +112,31 @@ def _record(
         notes.append("other pages were read than the reference reads, and not for a near tie")
     findings = _findings(dense, sparse)
     step_s = sparse.mean_ps / PS_PER_S * comparison.layers
+    engine = resolve_engine(step.engine, native_built=native_built())
     return AttentionDecodeRecord(
         ok=is_right is not False and not findings,
-        versions=installed_versions(engine=comparison.engine.value),
-        flow=comparison.graph.name,
-        flow_kind=comparison.graph.geometry.kind.value,
-        graph_hash=graph_hash(comparison.graph),
+        versions=installed_versions(engine=engine.value),
+        flow=step.graph.name,
+        flow_kind=step.graph.geometry.kind.value,
+        graph_hash=graph_hash(step.graph),
         machine=machine.spec.name,
         machine_source=comparison.machine_source,
         overrides=comparison.overrides,
         machine_hash=machine_hash(machine.spec),
-        device=comparison.device,
-        placement=comparison.placement.value,
+        device=step.device,
+        placement=step.placement.value,
         num_pes=len(sparse.layout.used_pes),
         carries_data=selection is None,
         selection="scores" if selection is None else selection.name,
         selection_source=getattr(selection, "source", None),
-        seed=comparison.seed,
+        seed=step.seed,
         sizes=_sizes(comparison),
         dense=dense_figures,
         sparse=sparse_figures,
         speedup=dense.mean_ps / sparse.mean_ps,
         bytes_bound_speedup=dense.ideal.total_bytes / sparse.ideal.total_bytes,
         stages=sparse_figures.stages,
-        tokens_per_s=len(comparison.contexts) / step_s,
+        tokens_per_s=len(step.contexts) / step_s,
         bound_ps=sparse_figures.bound_ps,
         ratio=sparse_figures.ratio,
         values_ok=is_right,
@@ -211,22 +157,13 @@ def _findings(*timings: StepTiming) -> tuple[str, ...] | None:
 
 def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
     """One step as part of a record."""
-    stages = tuple(
-        DecodeStage(
-            name=stage.name,
-            latency_ps=stage.latency_ps,
-            bytes=stage.num_bytes,
-            ideal_bytes=stage.ideal_bytes,
-        )
-        for stage in timing.stages
-    )
+    stages = tuple(DecodeStage.of(stage, bytes=stage.num_bytes) for stage in timing.stages)
     ratios = [stage.bytes / stage.ideal_bytes for stage in stages if stage.ideal_bytes]
     peak = slice_bytes_per_us(machine.spec) * usable_share(machine.spec.cube.hbm)
     peak_bytes = float(peak * len(timing.layout.used_pes)) * timing.mean_ps / PS_PER_US
     file = timing.kernels
-    return DecodeAttention(
-        latency_ps=timing.latency_ps,
-        phases=timing.phases,
+    return DecodeAttention.of(
+        timing,
         stages=stages,
         bytes=timing.num_bytes,
         ideal_bytes=timing.ideal.total_bytes,
@@ -241,18 +178,13 @@ def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
         utilisation={block.name: block.share for block in timing.used},
         pages_read=sum(map(len, timing.result.pages)),
         launches=len(timing.result.launches),
-        num_events=timing.num_events,
-        tiling=_tiling(file.tiling),
+        tiling=asdict(file.tiling),
         fusion=_fusion(file),
         merge=file.merge.value,
         predicted_bytes=_predicted_bytes(timing),
         kernels=tuple(launch.report.name for launch in timing.result.launches),
         kernels_hash=sha256(file.text.encode()).hexdigest(),
     )
-
-
-def _tiling(tiling: Tiling) -> dict[str, JsonScalar]:
-    return {item.name: getattr(tiling, item.name) for item in fields(tiling)}
 
 
 def _predicted_bytes(timing: StepTiming) -> dict[str, int]:
@@ -269,33 +201,25 @@ def _predicted_bytes(timing: StepTiming) -> dict[str, int]:
 
 def _fusion(file: KernelFile) -> tuple[FusionRow, ...]:
     return tuple(
-        FusionRow(
+        FusionRow.of(
+            decision,
             fusion=decision.choice.value,
             is_fused=decision.is_accepted,
             predicted_bytes=decision.num_bytes,
-            saved_bytes=decision.saved_bytes,
-            saved_ps=decision.saved_ps,
-            reason=decision.reason,
         )
         for decision in file.decisions
     )
 
 
 def _sizes(comparison: DecodeComparison) -> DecodeSizes:
-    geometry = comparison.graph.geometry
-    return DecodeSizes(
-        model=comparison.model,
-        layers=comparison.layers,
-        batch=len(comparison.contexts),
-        contexts=comparison.contexts,
-        kv_heads=comparison.kv_heads,
-        query_heads=geometry.query_heads,
-        key_dim=geometry.key_dim,
-        value_dim=geometry.value_dim,
-        page_size=geometry.page_size,
+    step, geometry = comparison.step, comparison.step.graph.geometry
+    return DecodeSizes.of(
+        comparison,
+        step,
+        geometry,
+        batch=len(step.contexts),
         dtype=geometry.kv_dtype.value,
-        budget=comparison.budget,
-        reserved_first=comparison.reserved.first,
-        reserved_last=comparison.reserved.last,
-        state_advance=comparison.state_advance.value,
+        reserved_first=step.plan.reserved.first,
+        reserved_last=step.plan.reserved.last,
+        state_advance=step.plan.state_advance.value,
     )

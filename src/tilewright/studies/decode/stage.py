@@ -5,20 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilewright.analysis.bottleneck import bottleneck_of
 from tilewright.analysis.breakdown import break_down_run
 from tilewright.analysis.launch_path import PathListener
 from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch
 from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.analysis.trace.servers import ServerTable
-from tilewright.analysis.usage import Usage, UsedBlock, most_used
+from tilewright.analysis.usage import Usage, UsedBlock, bottleneck_of, most_used
 from tilewright.attention.backends.machine import LoadedKernels, StageBook, StageLaunch
 from tilewright.attention.codegen import Stage
 from tilewright.device.build import Device
 from tilewright.errors import InternalError
 from tilewright.machine.node import NodeKind
 from tilewright.records import Bottleneck, RunParts
-from tilewright.records.attention_decode import StageName
+from tilewright.records.attention.decode import StageName
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.request import LaunchReport
 

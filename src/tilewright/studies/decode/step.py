@@ -36,7 +36,6 @@ from tilewright.attention.planner import (
     MassRule,
     PlanSpec,
     RowFacts,
-    StepPlan,
     earlier_state_pages,
     most_candidates,
     plan_step,
@@ -86,6 +85,22 @@ class DecodeStep:
     @property
     def carries_data(self) -> bool:
         return self.values is not None
+
+    @property
+    def plan_spec(self) -> PlanSpec:
+        """The plan that the step follows: a dense one reads every page."""
+        if not self.is_dense:
+            return self.plan
+        return PlanSpec(reserved=self.plan.reserved, dense_layers=frozenset({0}))
+
+    def facts(self) -> list[RowFacts]:
+        """Return what a plan has to know of each row."""
+        size = self.graph.geometry.page_size
+        return [
+            RowFacts(-(-count // size), count, head=head)
+            for count in self.contexts
+            for head in range(self.kv_heads)
+        ]
 
     @property
     def scale(self) -> float:
@@ -200,7 +215,7 @@ def plan_rows(step: DecodeStep) -> RowLayout:
 def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
     """How rows lie, and the kernels for that."""
     _check(step)
-    layout, plan = plan_rows(step), _plan(step)
+    layout, plan = plan_rows(step), plan_step(step.plan_spec, step.facts())
     if step.carries_data:
         check_table_copies(step.graph, layout)
     kernels = kernels_for(
@@ -267,7 +282,7 @@ def _execute(
         order=step.order,
         seed=step.seed,
     )
-    plan = _plan(step)
+    plan = plan_step(step.plan_spec, step.facts())
     marks = None
     if step.selection is not None and not step.is_dense:
         marks = model_pages(step.selection, plan, planned_counts(step.graph, plan).tolist())
@@ -290,24 +305,8 @@ def _execute(
     return _Done(result, watch, core.events - num_events, run_s, findings)
 
 
-def _plan(step: DecodeStep) -> StepPlan:
-    spec = step.plan
-    if step.is_dense:
-        spec = PlanSpec(reserved=spec.reserved, dense_layers=frozenset({0}))
-    return plan_step(spec, _facts(step))
-
-
-def _facts(step: DecodeStep) -> list[RowFacts]:
-    size = step.graph.geometry.page_size
-    return [
-        RowFacts(-(-count // size), count, head=head)
-        for count in step.contexts
-        for head in range(step.kv_heads)
-    ]
-
-
 def _saved_pages(step: DecodeStep) -> npt.NDArray[np.int32]:
     """Return the pages of each row whose state earlier steps saved."""
     if step.values is not None and step.values.saved_pages is not None:
         return step.values.saved_pages
-    return earlier_state_pages(step.plan, _facts(step), step.graph)
+    return earlier_state_pages(step.plan, step.facts(), step.graph)

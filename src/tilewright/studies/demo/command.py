@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from tilewright.attention.graph import Graph, graph_hash
@@ -87,17 +86,14 @@ def run_demo(
         for flow, graph in steps.graphs.items()
     )
     longest = {flow: timings[DemoCase(flow, contexts[-1])] for flow in SHOWN}
-    record = DemoRecord(
+    record = DemoRecord.of(
+        plan,
         ok=all(flow.quality.values_ok for flow in flows),
         versions=installed_versions(engine=plan.engine.value),
         machine=plan.machine.spec.name,
         machine_hash=machine_hash(plan.machine.spec),
-        figures=MachineFigures(**asdict(totals_of(plan.machine))),
-        device=plan.device,
+        figures=MachineFigures.of(totals_of(plan.machine)),
         num_pes=longest[DENSE].num_pes,
-        is_reduced=plan.is_reduced,
-        seed=plan.seed,
-        sizes=plan.sizes,
         flows=flows,
         page=str(page),
         trace=str(trace),
@@ -137,7 +133,7 @@ def _step(flow: str, context: int, timings: Mapping[DemoCase, FoundTiming]) -> D
     return DemoStep(
         context=context,
         selection=selection_name(flow),
-        speedup=dense.mean_ps / attention.mean_ps,
+        speedup=dense.figure_ps / attention.figure_ps,
         bytes_bound_speedup=dense.ideal_bytes / attention.ideal_bytes,
         attention=attention,
     )

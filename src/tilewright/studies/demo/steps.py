@@ -1,11 +1,14 @@
-"""The steps of the demonstration: each flow with values, each flow at length, and who looks on."""
+"""What a decode step keeps of dense attention, judged by the outputs that it computed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from tilewright.analysis.listener import Listener
 from tilewright.analysis.trace.servers import ServerTable
@@ -17,20 +20,79 @@ from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.errors import InternalError
 from tilewright.machine.build import Machine
-from tilewright.records.attention_decode import DecodeAttention
-from tilewright.records.attention_run import NeedleFigures
+from tilewright.records.attention.decode import DecodeAttention
+from tilewright.records.attention.run import NeedleFigures
 from tilewright.records.demo import DemoQuality, DemoSizes
-from tilewright.report.decode_page.model import FlowQuality, ShownUsage, context_text
+from tilewright.report.decode_page.model import ShownUsage, context_text
 from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
-from tilewright.studies.attention_data import RequestData
 from tilewright.studies.decode.check import value_error
-from tilewright.studies.decode.data import ReferenceStep, draw_requests, reference_step
+from tilewright.studies.decode.data import ReferenceStep, RequestData, draw_requests, reference_step
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
-from tilewright.studies.demo.quality import judge_step
-from tilewright.studies.demo.summary import flow_label
-from tilewright.studies.run.listener import TraceListener
+from tilewright.studies.demo.page import flow_label
+from tilewright.studies.run.execute import TraceListener
+
+Floats = npt.NDArray[np.float64]
+Array = npt.NDArray[np.float32]
+Pages = Sequence[npt.NDArray[np.int64]]
+
+
+class KeptAttention(NamedTuple):
+    """What outputs keep of dense attention; means over rows and query heads."""
+
+    mass: float  # share of the dense softmax on the pages that were read
+    output_error: float  # norm of the difference over the norm of the dense output
+    needles: NeedleFigures
+
+
+@dataclass(frozen=True, slots=True)
+class _DenseRow:
+    """One row of dense attention in float64."""
+
+    output: Floats  # [query heads, value channels]
+    page_mass: Floats  # [query heads, pages]
+
+
+def judge_step(
+    requests: Sequence[RequestData], output: Array, pages: Pages, *, page_size: int, scale: float
+) -> KeptAttention:
+    """Compare the one decoded token of every request with dense attention in float64.
+
+    Mass and error are means over all rows and query heads.
+    ``output`` is [rows, query heads, value channels] and ``pages`` what each row read; the rows of
+    a request are its KV heads.
+    """
+    masses: list[float] = []
+    errors: list[float] = []
+    found = planted = row = 0
+    for data in requests:
+        num_tokens, num_heads = data.keys.shape[:2]
+        for head in range(num_heads):
+            dense = _dense_row(data, head, num_tokens, page_size, scale)
+            masses += dense.page_mass[:, pages[row]].sum(axis=-1).tolist()
+            difference = np.linalg.norm(output[row] - dense.output, axis=-1)
+            errors += (difference / np.linalg.norm(dense.output, axis=-1)).tolist()
+            mine = [n.position // page_size for n in data.needles if (n.step, n.head) == (0, head)]
+            planted += len(mine)
+            found += int(np.isin(mine, pages[row]).sum())
+            row += 1
+    mass = min(1.0, float(np.mean(masses)))  # sums of shares may end a last bit above 1
+    return KeptAttention(mass, float(np.mean(errors)), NeedleFigures(planted=planted, found=found))
+
+
+def _dense_row(
+    data: RequestData, head: int, num_tokens: int, page_size: int, scale: float
+) -> _DenseRow:
+    query = data.queries[-1, head].astype(np.float64)
+    keys = data.keys[:, head].astype(np.float64)
+    values = keys if data.values is None else data.values[:, head].astype(np.float64)
+    logits = query @ keys.T * scale
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    probability = weights / weights.sum(axis=-1, keepdims=True)
+    starts = np.arange(0, num_tokens, page_size)
+    return _DenseRow(probability @ values, np.add.reduceat(probability, starts, axis=-1))
+
 
 DENSE = "dense"
 SPARSE = ("quest", "block_sparse_attention", "streaming_llm")
@@ -134,8 +196,6 @@ class DemoSteps:
             engine=self._plan.engine,
         )
 
-    # -- with values -----------------------------------------------------------------------------
-
     @property
     def _short_contexts(self) -> tuple[int, ...]:
         return (self._plan.sizes.quality_context,) * self._plan.sizes.quality_batch
@@ -152,11 +212,8 @@ class DemoSteps:
         trace = BytesIO()
         timing, num_trace_events = self._run_with_values(flow, expected, trace)
         error = value_error(graph, timing, expected, plan.reserved)
-        kept = self._judge(timing)
         quality = DemoQuality(
-            mass=kept.mass,
-            output_error=kept.output_error,
-            needles=NeedleFigures(planted=kept.needles_planted, found=kept.needles_found),
+            **self._judge(timing)._asdict(),
             latency_ps=timing.latency_ps,
             values_ok=error <= TOLERANCE,
             max_error=error if isfinite(error) else None,
@@ -179,7 +236,7 @@ class DemoSteps:
         recorders[0].close()
         return timing, recorders[0].writer.num_events
 
-    def _judge(self, timing: StepTiming) -> FlowQuality:
+    def _judge(self, timing: StepTiming) -> KeptAttention:
         geometry, output = self._plan.geometry, timing.result.output
         if output is None:
             raise InternalError("demo", "no output", "that of a step with values", "report this")
@@ -190,8 +247,6 @@ class DemoSteps:
             page_size=geometry.page_size,
             scale=geometry.key_dim**-0.5,
         )
-
-    # -- without values --------------------------------------------------------------------------
 
     def _time(self, flow: str, context: int) -> FoundTiming:
         sizes = self._plan.sizes
@@ -227,20 +282,11 @@ def _pages(flow: str, budget: int) -> PlanSpec:
 
 def selection_name(flow: str) -> Literal["all", "uniform", "recent"]:
     """A window is what StreamingLLM reads; where the scores of others fall nobody knows."""
-    match flow:
-        case "dense":
-            return "all"
-        case "streaming_llm":
-            return "recent"
-        case _:
-            return "uniform"
+    if flow == DENSE:
+        return "all"
+    return "recent" if flow == "streaming_llm" else "uniform"
 
 
 def _selection(flow: str, seed: int) -> SelectionModel | None:
-    match selection_name(flow):
-        case "all":
-            return None
-        case "recent":
-            return Recent()
-        case "uniform":
-            return Uniform(seed)
+    models = {"all": None, "recent": Recent(), "uniform": Uniform(seed)}
+    return models[selection_name(flow)]

@@ -13,7 +13,6 @@ from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import ModelError
 from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
 from tilewright.records import installed_versions
-from tilewright.records.attention_run import BytesByKind, PageFigures, RowCounts
 from tilewright.records.generate import (
     DecodePlanFigures,
     GenerateRecord,
@@ -28,9 +27,9 @@ from tilewright.serving.model_flow import (
     stand_in_for,
     trace_for_model,
 )
+from tilewright.studies.attention_trial import counted
 from tilewright.studies.generate.latency import DecodedStep, RunOnMachines, simulate_run
-from tilewright.studies.simulate_latency import simulate_latency
-from tilewright.studies.step_latency import LatencyOf, LatencySpec, geometry_on_machine
+from tilewright.studies.latency import LatencyOf, LatencySpec, StepsOnMachines, simulate_latency
 
 DENSE = "dense"
 DEFAULT_BUDGET = 16
@@ -156,24 +155,22 @@ def _graph(shape: ModelShape, spec: GenerateSpec) -> tuple[str, Graph]:
 
 
 def _run_on_machines(shape: ModelShape, spec: GenerateSpec) -> RunOnMachines | None:
-    """Before the text, so that a flow that cannot be traced is told at once."""
+    """Plan before the text, so that a flow that cannot be traced is told at once."""
     if spec.latency is None:
         return None
-    geometry = geometry_on_machine(geometry_of(shape, spec.page_size), spec.latency.dtype)
-    is_dense = spec.flow == DENSE
-    flow = None if is_dense else trace_for_model(spec.flow, geometry, name=spec.flow_name)[1]
-    return RunOnMachines(
-        spec=spec.latency,
-        graph=flow,
-        stand_in=trace_for_model(stand_in_for(geometry.kind), geometry)[1],
-        layers=shape.layers,
-        dense_layers=_dense_layers(shape, spec),
+    common = StepsOnMachines.of(
+        spec.latency,
+        geometry_of(shape, spec.page_size),
         kv_heads=kv_heads_of(shape),
-        budget=spec.budget,
+        dense_layers=_dense_layers(shape, spec),
         reserved=spec.reserved,
         state_advance=spec.state_advance,
         seed=spec.seed,
     )
+    graph = None
+    if spec.flow != DENSE:
+        graph = trace_for_model(spec.flow, common.geometry, name=spec.flow_name)[1]
+    return RunOnMachines(common=common, graph=graph, layers=shape.layers, budget=spec.budget)
 
 
 def _dense_layers(shape: ModelShape, spec: GenerateSpec) -> int:
@@ -204,7 +201,8 @@ def _record(
 ) -> GenerateRecord:
     is_dense = spec.flow == DENSE
     seconds = written.decode_seconds
-    return GenerateRecord(
+    return GenerateRecord.of(
+        spec,
         versions=installed_versions(engine=_engine(spec)),
         model=_model_figures(shape),
         flow=label,
@@ -217,18 +215,14 @@ def _record(
             state_advance=spec.state_advance.value,
             dense_layers=_dense_layers(shape, spec),
         ),
-        temperature=spec.temperature,
-        seed=spec.seed,
-        threads=spec.threads,
-        prompt=spec.prompt,
         text="".join(written.text),
         prompt_tokens=prompt_tokens,
         tokens=tuple(written.tokens),
         ended=written.ended,
         steps=written.steps,
-        pages=_pages(decoder),
-        rows=_rows(decoder),
-        num_bytes=_bytes(decoder),
+        **counted(
+            decoder.counters, decoder.pages_in_rows, decoder.pages_in_rows * decoder.page_bytes
+        ),
         prompt_seconds=written.prompt_seconds,
         decode_seconds=seconds,
         tokens_per_second=written.steps / seconds if written.steps else 0.0,
@@ -243,45 +237,9 @@ def _engine(spec: GenerateSpec) -> str:
 
 
 def _model_figures(shape: ModelShape) -> ModelFigures:
-    return ModelFigures(
-        name=shape.name,
+    return ModelFigures.of(
+        shape,
         attention="mla" if isinstance(shape, MlaShape) else "gqa",
-        layers=shape.layers,
-        hidden=shape.hidden,
-        query_heads=shape.query_heads,
         kv_heads=kv_heads_of(shape),
         parameters=shape.num_parameters,
-    )
-
-
-def _pages(decoder: FlowDecoder) -> PageFigures:
-    counters = decoder.counters
-    return PageFigures(
-        in_rows=decoder.pages_in_rows,
-        scored=counters.pages_scored,
-        selected=counters.pages_selected,
-        read=counters.pages_read,
-    )
-
-
-def _rows(decoder: FlowDecoder) -> RowCounts:
-    counters = decoder.counters
-    return RowCounts(
-        sparse=counters.sparse_rows,
-        dense=dict(counters.dense_rows),
-        nan_scores=counters.nan_scores,
-    )
-
-
-def _bytes(decoder: FlowDecoder) -> BytesByKind:
-    """Of decode steps, and of writing the prompt's pages."""
-    counts = decoder.counters.num_bytes
-    return BytesByKind(
-        kv_read=counts.kv_read,
-        summary_read=counts.summary_read,
-        state_read=counts.state_read,
-        state_written=counts.state_written,
-        kv_written=counts.kv_written,
-        summary_written=counts.summary_written,
-        dense_kv_read=decoder.pages_in_rows * decoder.page_bytes,
     )

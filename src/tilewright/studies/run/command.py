@@ -6,25 +6,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.analysis.breakdown import break_down_run, lines_of_run
-from tilewright.analysis.field_time import fields_of_run
+from tilewright.analysis.breakdown import break_down_run, fields_of_run, lines_of_run
 from tilewright.analysis.launch_path import MAX_ROWS, PathListener
 from tilewright.analysis.listener import Listener
 from tilewright.analysis.phases import sample_phases
-from tilewright.analysis.resource import channel_use, resource_use
 from tilewright.analysis.trace.critical_path import MESSAGE_WAIT
-from tilewright.analysis.usage import most_used
+from tilewright.analysis.usage import channel_use, most_used, resource_use
 from tilewright.device.build import Device
-from tilewright.errors import BenchError, TilewrightError
+from tilewright.engine import AUTO, Auto, EngineKind, native_built, resolve_engine
+from tilewright.engine.spec import Limits
+from tilewright.errors import BenchError, TilewrightError, UsageError
+from tilewright.machine import Machine, load_machine
 from tilewright.machine.spec import MachineSpec
+from tilewright.programs.parameter import ParameterValue, parse_parameters
 from tilewright.records import RunRecord, check_target, whole_file
 from tilewright.records.document import JsonScalar
 from tilewright.records.phases import PhaseSpread
 from tilewright.report.perfetto.recorder import TraceRecorder
-from tilewright.studies.run.execute import Execution, RunRequest, execute
+from tilewright.studies.run.execute import (
+    Execution,
+    ProgressListener,
+    RunRequest,
+    TraceListener,
+    execute,
+)
 from tilewright.studies.run.fit import fit_note, run_fitted
-from tilewright.studies.run.listener import ProgressListener, TraceListener
 from tilewright.studies.run.record import Explained, build_record
+from tilewright.studies.run.source import find_source
 from tilewright.units import format_ps
 
 TRACE_LIMIT = 1_000_000  # events of a timeline
@@ -46,9 +54,7 @@ class RunWatch:
     phases: int | None = 1  # of refresh, at which the program runs; None: by the rule of ADR 0029
 
 
-def run_program(
-    request: RunRequest, watch: RunWatch, options: Mapping[str, JsonScalar]
-) -> RunRecord:
+def run_program(request: RunRequest, watch: RunWatch) -> RunRecord:
     """Run a program, then once more to see where its time went, then at other refresh phases.
 
     Ctrl-C leaves a record of what is known by then. A file that was asked for is there whole or
@@ -72,6 +78,13 @@ def run_program(
     if not execution.is_interrupted:
         with _interruptible(execution):
             spread = _spread(about.machine.spec, request, execution, watch)
+    options: dict[str, JsonScalar] = {
+        "device": request.device,
+        "data": request.data,
+        "sanitize": request.sanitize,
+        "once": watch.is_once,
+        "phases": watch.phases,
+    }
     return build_record(about, execution, explained, options, spread)
 
 
@@ -149,12 +162,12 @@ def _explain(
         ):
             paths = _paths(request, execution, watch, ends_ps, "with all that send", is_across=True)
     except TilewrightError as error:
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: it failed ({error.found})",))
     if execution.is_interrupted:
         return coarse
     if paths is None:
         advice = "its launches had other times; draw random numbers by torch.seed"
-        return Explained(coarse.parts, notes=(f"{NOT_REPEATED}: {advice}",))
+        return Explained(coarse.breakdown_ps, notes=(f"{NOT_REPEATED}: {advice}",))
     return _explained(execution, paths)
 
 
@@ -218,3 +231,64 @@ def _explained(execution: Execution, paths: PathListener) -> Explained:
         resource_use(before, after, paths.servers),
         channel_use(before, after, paths.servers),
     )
+
+
+BUILT = "of the caller"  # the source of a machine that was built before
+
+
+def run(
+    program: str | Path,
+    parameters: Mapping[str, ParameterValue] | None = None,
+    *,
+    machine: str | Path | Machine | None = None,
+    overrides: Sequence[str] = (),
+    device: str = "all",
+    seed: int = 0,
+    engine: EngineKind | Auto = AUTO,
+    data: bool = True,
+    sanitize: bool = False,
+    limits: Limits | None = None,
+    once: bool = False,
+    phases: int | None = None,
+) -> RunRecord:
+    """Run a ready program, or a Python file with ``run(torch)``, and return its record.
+
+    The record is that of ``tilewright run --json``: latency, bound, breakdown, whether values are
+    right, and what the machine is. ``machine`` is a preset, a file or a built machine; without it
+    the program's own is taken. ``once`` and ``phases`` are the options of the command.
+
+    >>> record = run("gemm_single_pe", {"k": 64}, machine="ahbm-small", once=True)
+    >>> record.ok, record.parameters["k"]
+    (True, 64)
+    """
+    source = find_source(str(program))
+    given = {name: str(value) for name, value in (parameters or {}).items()}
+    values = parse_parameters(source.parameters, given, where=source.name)
+    named = source.machine if machine is None else machine
+    built = _built(named, overrides)
+    request = RunRequest(
+        source,
+        values,
+        built,
+        BUILT if named is built else str(named),
+        tuple(overrides),
+        device,
+        seed,
+        resolve_engine(engine, native_built=native_built()),
+        data,
+        sanitize,
+        frozenset(values.keys() - given.keys()),
+        limits or Limits(),
+        is_own_machine=named is built,
+    )
+    return run_program(request, RunWatch(is_once=once, phases=phases))
+
+
+def _built(machine: str | Path | Machine, overrides: Sequence[str]) -> Machine:
+    """Return the machine, which may be there already."""
+    if not isinstance(machine, Machine):
+        return load_machine(machine, overrides)
+    if overrides:
+        fix = "give them to load_machine, which builds it"
+        raise UsageError("run", "overrides of a machine that is built", "a preset or a file", fix)
+    return machine

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tilewright.errors import OutOfMemoryError, TileRoomError
 from tilewright.host.worker import parse_device
-from tilewright.programs.fit import NO_FIT, Offer, double, halve
+from tilewright.programs.parameter import NO_FIT, Offer, double, halve
 from tilewright.studies.run.execute import RunRequest
 
 Result = TypeVar("Result")

@@ -7,8 +7,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from tilewright.analysis.bottleneck import bottleneck_of
-from tilewright.analysis.usage import UsedBlock
+from tilewright.analysis.usage import UsedBlock, bottleneck_of
 from tilewright.machine.build import machine_hash
 from tilewright.machine.field import flat_fields
 from tilewright.machine.node import place_name
@@ -26,9 +25,14 @@ from tilewright.records import (
 )
 from tilewright.records.document import JsonScalar
 from tilewright.records.phases import PhaseSpread
-from tilewright.records.run_finding import AccessSide, SanitizerFinding
-from tilewright.records.run_use import ChannelUse, PathTimes, ResourceUse
-from tilewright.report.run.format import bottleneck_words
+from tilewright.records.run.part import (
+    AccessSide,
+    ChannelUse,
+    PathTimes,
+    ResourceUse,
+    SanitizerFinding,
+)
+from tilewright.report.format import bottleneck_words
 from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.execute import Execution, RunRequest
 from tilewright.units import format_ps
@@ -41,7 +45,7 @@ NUM_LINES = 16
 class Explained:
     """Why a run took its time."""
 
-    parts: RunParts
+    breakdown_ps: RunParts
     blocks: Sequence[UsedBlock] = ()
     lines_ps: Mapping[str, int] = field(default_factory=dict)  # the longest first
     notes: tuple[str, ...] = ()
@@ -68,13 +72,14 @@ def build_record(
     """Build the record; all figures are of the measured window but for the totals."""
     latency_ps = execution.latency_ps
     verdict = _verdict(execution, phases)
-    found = bottleneck_of(explained.parts, explained.blocks)
+    found = bottleneck_of(explained.breakdown_ps, explained.blocks)
     findings = None if execution.findings is None else tuple(map(_finding, execution.findings))
     is_right = (
         verdict.fields.get("values_ok") is not False and not verdict.failures and not findings
     )
     outcome_notes = () if execution.outcome is None else execution.outcome.notes
-    return RunRecord(
+    return RunRecord.of(
+        explained,
         status="interrupted" if execution.is_interrupted else "complete",
         ok=is_right and not execution.is_interrupted,
         failures=tuple(verdict.failures),
@@ -92,15 +97,11 @@ def build_record(
         limits=asdict(request.limits),
         latency_ps=latency_ps,
         phases=phases,
-        breakdown_ps=explained.parts,
         lines_ps=dict(islice(explained.lines_ps.items(), NUM_LINES)),
-        path=explained.path,
         bottleneck=bottleneck_words(found),
         bottleneck_figures=found,
         totals=_totals(execution),
         utilisation={block.name: block.share for block in explained.blocks},
-        resources=explained.resources,
-        channels=explained.channels,
         counters=_counters(execution.measured),
         num_pes=len({pe for launch in execution.measured for pe in launch.pes}),
         launches=tuple(_row(each, execution.measured) for each in execution.reports),
@@ -136,15 +137,8 @@ def _verdict(execution: Execution, phases: PhaseSpread | None) -> _Verdict:
 
 
 def _finding(found: Finding) -> SanitizerFinding:
-    return SanitizerFinding(
-        kind=found.kind.value,
-        tensor=found.tensor,
-        element=found.element,
-        num_bytes=found.num_bytes,
-        detail=found.detail,
-        sides=tuple(AccessSide(**asdict(side)) for side in found.sides),
-        count=found.count,
-    )
+    sides = tuple(map(AccessSide.of, found.sides))
+    return SanitizerFinding.of(found, kind=found.kind.value, sides=sides)
 
 
 def _machine(request: RunRequest) -> MachineOfRun:
@@ -153,7 +147,7 @@ def _machine(request: RunRequest) -> MachineOfRun:
         name=spec.name,
         source=request.machine_source,
         overrides=request.overrides,
-        figures=MachineFigures(**asdict(totals_of(request.machine))),
+        figures=MachineFigures.of(totals_of(request.machine)),
         fields=flat_fields(spec),
         is_own=request.is_own_machine,
     )
@@ -178,16 +172,9 @@ def _counters(launches: Sequence[LaunchReport]) -> dict[str, int]:
 
 
 def _row(launch: LaunchReport, measured: Sequence[LaunchReport]) -> LaunchRow:
-    return LaunchRow(
-        name=launch.name,
-        num_programs=launch.num_programs,
+    return LaunchRow.of(
+        launch,
         num_pes=len(launch.pes),
-        submitted_ps=launch.submitted_ps,
-        latency_ps=launch.latency_ps,
-        dispatch_ps=launch.dispatch_ps,
-        execution_ps=launch.execution_ps,
-        completion_ps=launch.completion_ps,
-        skew_ps=launch.skew_ps,
         last_pe=None if launch.last_pe is None else place_name(launch.last_pe),
         is_measured=launch in measured,
     )

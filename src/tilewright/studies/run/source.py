@@ -15,8 +15,7 @@ from tilewright.machine.build import Machine
 from tilewright.machine.parse import DEFAULT_PRESET
 from tilewright.programs import PROGRAMS
 from tilewright.programs.contract import BenchProgram
-from tilewright.programs.fit import NO_FIT, ProgramFit
-from tilewright.programs.parameter import BenchParameter, parameters_of
+from tilewright.programs.parameter import NO_FIT, BenchParameter, ProgramFit, parameters_of
 from tilewright.records import read_file
 
 ENTRY = "run"

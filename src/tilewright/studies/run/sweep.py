@@ -10,12 +10,12 @@ from typing import Any
 from tilewright.errors import BenchError
 from tilewright.machine.build import machine_hash
 from tilewright.processes import in_processes
-from tilewright.programs.matmul import sweep_points
+from tilewright.programs.builtin.gemm import sweep_points
 from tilewright.programs.parameter import parse_parameters
-from tilewright.records import RunRecord, installed_versions
+from tilewright.records import installed_versions
 from tilewright.records.document import JsonScalar
-from tilewright.records.run_sweep import RunSweepRecord, SweepPoint
-from tilewright.studies.run.command import RunWatch, Tell, run_program
+from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
+from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.fit import fit_note
 from tilewright.studies.run.source import RunSource
@@ -59,13 +59,12 @@ def _axis(source: RunSource, text: str) -> tuple[str, list[Any]]:
 def run_sweep(
     request: RunRequest,
     points: Points,
-    tell: Tell | None = None,
+    watch: RunWatch | None = None,
     num_processes: int = 1,
-    *,
-    is_once: bool = False,
-    phases: int | None = 1,
 ) -> RunSweepRecord:
     """Run all points, each by itself; Ctrl-C leaves those that are complete."""
+    watch = watch or RunWatch()
+    tell, alone = watch.progress, replace(watch, progress=None)
     found: dict[int, SweepPoint] = {}
 
     def run(number: int) -> SweepPoint | None:
@@ -74,11 +73,11 @@ def run_sweep(
             parameters={**request.parameters, **points[number]},
             free=request.free - points[number].keys(),
         )
-        record = run_program(chosen, RunWatch(is_once=is_once, phases=phases), {})
+        record = run_program(chosen, alone)
         if record.status == "interrupted":
             return None
         fitted = fit_note(chosen.parameters, record.parameters)
-        return _point(points[number], record, fitted)
+        return SweepPoint.of(record, parameters=dict(points[number]), fitted=fitted)
 
     if tell is not None:
         tell(f"{len(points)} points, {min(num_processes, len(points))} at a time")
@@ -106,18 +105,3 @@ def run_sweep(
 
 def _text(point: Mapping[str, JsonScalar]) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.items())
-
-
-def _point(point: Mapping[str, JsonScalar], record: RunRecord, fitted: str | None) -> SweepPoint:
-    return SweepPoint(
-        parameters=dict(point),
-        ok=record.ok,
-        latency_ps=record.latency_ps,
-        phases=record.phases,
-        bound_ps=record.bound_ps,
-        ratio=record.ratio,
-        breakdown_ps=record.breakdown_ps,
-        bottleneck=record.bottleneck,
-        values_ok=record.values_ok,
-        fitted=fitted,
-    )

@@ -12,17 +12,16 @@ from functools import cache, partial
 from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_US
-from tilewright.validation.collective.network import Network, grid, neighbour_cycle
-from tilewright.validation.collective.plan import table_plan
-from tilewright.validation.collective.run import Wiring, run_plans
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    at_least,
-    printed,
+from tilewright.validation.collective.closed_form import table_plan
+from tilewright.validation.collective.run import (
+    LinkGraph,
+    Network,
+    Wiring,
+    grid,
+    neighbour_cycle,
+    run_plans,
 )
+from tilewright.validation.finding import Finding, Row, at_least, printed
 
 WIRING = Wiring(latency_ps=1, bytes_per_us=64_000, packet_flits=256)
 NUM_BYTES = {4: 2**18, 8: 2**20}  # S, by the side of the network
@@ -32,27 +31,28 @@ REDUCING = (*SCATTERING, "double_tree", "hierarchical")
 HALVES = (Operation.REDUCE_SCATTER, Operation.ALL_GATHER)
 
 
-def into_a_corner(network: Network) -> Fraction:
-    """The rank with fewest wires takes in the parts of all others."""
-    fewest = min(network.degree(node) for node in range(network.num_nodes))
-    return Fraction(network.num_nodes - 1, network.num_nodes * fewest)
+def into_a_corner(graph: LinkGraph) -> Fraction:
+    """Return what the node with the fewest links needs for the parts of all others."""
+    least = min(graph.leaving(frozenset((node,))) for node in range(graph.num_nodes))
+    return Fraction(graph.num_nodes - 1, graph.num_nodes * least)
 
 
-def into_a_corner_twice(network: Network) -> Fraction:
-    """Once to sum, once to gather."""
-    return 2 * into_a_corner(network)
+def into_a_corner_twice(graph: LinkGraph) -> Fraction:
+    """Return that once to sum and once to gather."""
+    return 2 * into_a_corner(graph)
 
 
-def over_all_wires(network: Network) -> Fraction:
-    """Each element of a sum is sent p - 1 times until it is summed, and as often to be told."""
-    return Fraction(2 * (network.num_nodes - 1), len(network.wires))
+def over_all_links(graph: LinkGraph) -> Fraction:
+    """Return what sums need: an element is sent p - 1 times to be summed, and again to be told."""
+    return Fraction(2 * (graph.num_nodes - 1), sum(rate for _, _, rate in graph.links))
 
 
-def over_the_middle(network: Network) -> Fraction:
-    """Half of what the ranks of one half have is for the other half."""
-    columns = network.columns
-    half = frozenset(n for n in range(network.num_nodes) if n % columns < columns // 2)
-    return Fraction(len(half), 2 * network.num_across(half))
+def over_the_middle(graph: LinkGraph) -> Fraction:
+    """Return what one half of the nodes needs for the parts of the other half."""
+    half = frozenset(range(graph.num_nodes // 2))
+    return Fraction(
+        len(half) * (graph.num_nodes - len(half)), graph.num_nodes * graph.leaving(half)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class BoundLaw:
     """A bound, its published figures for sides of 4 and 8, and what is held against it."""
 
     name: str
-    count: Callable[[Network], Fraction]
+    count: Callable[[LinkGraph], Fraction]  # of a buffer of one and rates of one
     figures: tuple[str, str]
     operations: tuple[Operation, ...]
     algorithms: tuple[str, ...]
@@ -75,7 +75,7 @@ LAWS = (
              ("0.4688", "0.4922"), HALVES, SCATTERING),
     BoundLaw("LB2 mesh all-reduce in two halves", into_a_corner_twice,
              ("0.9375", "0.9844"), (Operation.ALL_REDUCE,), SCATTERING),
-    BoundLaw("LB3 mesh all-reduce", over_all_wires,
+    BoundLaw("LB3 mesh all-reduce", over_all_links,
              ("0.625", "0.5625"), (Operation.ALL_REDUCE,), REDUCING),
     BoundLaw("LB4 torus reduce-scatter and all-gather", into_a_corner,
              ("0.2344", "0.2461"), HALVES, SCATTERING, wraps=True),
@@ -88,7 +88,7 @@ LAWS = (
 
 def check_count(_kind: EngineKind, *, law: BoundLaw, side: int, figure: str) -> Finding:
     """The published figure, from the wires of the network."""
-    return printed(figure, law.count(law.network(side)), "S/B")
+    return printed(figure, law.count(law.network(side).graph), "S/B")
 
 
 def check_runs(kind: EngineKind, *, law: BoundLaw, side: int) -> Finding:
@@ -100,7 +100,7 @@ def check_runs(kind: EngineKind, *, law: BoundLaw, side: int) -> Finding:
         for operation in law.operations
         for algorithm in law.algorithms
     ]
-    return at_least(law.count(network), min(times) / unit_ps, "S/B")
+    return at_least(law.count(network.graph), min(times) / unit_ps, "S/B")
 
 
 @cache
@@ -118,12 +118,9 @@ def run_ps(
     return run_plans(kind, network, WIRING, plans, held_bytes, nodes=nodes)
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for law in LAWS:
         for side, figure in zip(NUM_BYTES, law.figures, strict=True):
             where = f"{law.name}, {side} x {side}"
             yield f"{where}: counted", partial(check_count, law=law, side=side, figure=figure)
             yield f"{where}: nearest run", partial(check_runs, law=law, side=side)
-
-
-COLLECTIVE_BOUNDS = tuple(Oracle(name, OracleGroup.COLLECTIVES, check) for name, check in _table())

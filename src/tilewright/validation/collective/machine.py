@@ -7,27 +7,19 @@ what no algorithm can beat on the links between SIPs.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 
 from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind
-from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.coords import PeCoord, SipCoord
-from tilewright.machine.parse import parse_machine
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.units import PS_PER_US
+from tilewright.validation.collective.bound import LAWS, BoundLaw
 from tilewright.validation.collective.measure import CollectiveCase, run_case
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    at_least,
-    exact,
-    near_model,
-)
+from tilewright.validation.collective.run import LinkGraph
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, at_least, exact, near_model
 
 KIB = 1024
 MACHINE = "ahbm-small"
@@ -100,85 +92,25 @@ def check_walk(kind: EngineKind, *, algorithm: str, fabric: tuple[str, ...]) -> 
 ROWS, COLUMNS = 2, 3
 SIPS = ROWS * COLUMNS
 BOUND_BYTES = SIPS * 64 * KIB
-ALGORITHMS = ("ring", "torus_2d", "mesh_2d")
-
-
-@dataclass(frozen=True, slots=True)
-class LinkBound:
-    """What no algorithm can beat, counted on the links between SIPs."""
-
-    name: str
-    fabric: str
-    operations: tuple[Operation, ...]
-    algorithms: tuple[str, ...]
-    count: Callable[["Fabric"], Fraction]  # microseconds of a byte of the buffer
-
-
-@dataclass(frozen=True, slots=True)
-class Fabric:
-    """The links between SIPs: from one to another, bytes in a microsecond."""
-
-    links: tuple[tuple[int, int, int], ...]
-
-    def leaving(self, sips: frozenset[int]) -> int:
-        return sum(rate for start, end, rate in self.links if start in sips and end not in sips)
-
-    def into_a_corner(self) -> Fraction:
-        """The SIP with least takes in the parts of all others."""
-        least = min(self.leaving(frozenset((sip,))) for sip in range(SIPS))
-        return Fraction(SIPS - 1, SIPS * least)
-
-    def into_a_corner_twice(self) -> Fraction:
-        return 2 * self.into_a_corner()
-
-    def over_all_links(self) -> Fraction:
-        return Fraction(2 * (SIPS - 1), sum(rate for _, _, rate in self.links))
-
-    def over_the_middle(self) -> Fraction:
-        """What a row of SIPs has for the other row."""
-        row = frozenset(range(COLUMNS))
-        return Fraction(len(row) * (SIPS - len(row)), SIPS * self.leaving(row))
+ALGORITHMS = ("ring", "torus_2d", "mesh_2d", "double_tree")
 
 
 @cache
-def fabric_of(kind: str) -> Fabric:
-    overrides = (f"sip.count={SIPS}", *_shape(kind))
-    return _read(build_machine(parse_machine(MACHINE, overrides)))
+def links_of(kind: str) -> LinkGraph:
+    """Return the links between SIPs, in bytes in a microsecond."""
+    machine = machine_named(MACHINE, f"sip.count={SIPS}", *_shape(kind))
+    places = [node.where for node in machine.nodes]
+    ends = [(places[link.src], places[link.dst], link) for link in machine.links]
+    between = tuple(
+        (start.sip, end.sip, link.bytes_per_us)
+        for start, end, link in ends
+        if isinstance(start, SipCoord) and isinstance(end, SipCoord) and start != end
+    )
+    return LinkGraph(SIPS, between)
 
 
 def _shape(kind: str) -> tuple[str, ...]:
     return (f"fabric.kind={kind}", f"fabric.columns={COLUMNS}")
-
-
-def _read(machine: Machine) -> Fabric:
-    """Of links that lead from a SIP to another."""
-    places = [node.where for node in machine.nodes]
-    ends = [(places[link.src], places[link.dst], link) for link in machine.links]
-    return Fabric(
-        tuple(
-            (start.sip, end.sip, link.bytes_per_us)
-            for start, end, link in ends
-            if isinstance(start, SipCoord) and isinstance(end, SipCoord) and start != end
-        )
-    )
-
-
-HALVES = (Operation.REDUCE_SCATTER, Operation.ALL_GATHER)
-ALL_REDUCE = (Operation.ALL_REDUCE,)
-BOUNDS = (
-    LinkBound("LB1 mesh reduce-scatter and all-gather", "mesh", HALVES, ALGORITHMS,
-              Fabric.into_a_corner),
-    LinkBound("LB2 mesh all-reduce in two halves", "mesh", ALL_REDUCE, ALGORITHMS,
-              Fabric.into_a_corner_twice),
-    LinkBound("LB3 mesh all-reduce", "mesh", ALL_REDUCE, (*ALGORITHMS, "double_tree"),
-              Fabric.over_all_links),
-    LinkBound("LB4 torus reduce-scatter and all-gather", "torus", HALVES, ALGORITHMS,
-              Fabric.into_a_corner),
-    LinkBound("LB4 torus all-reduce in two halves", "torus", ALL_REDUCE, ALGORITHMS,
-              Fabric.into_a_corner_twice),
-    LinkBound("LB5 mesh all-to-all", "mesh", (Operation.ALL_TO_ALL,), ("direct",),
-              Fabric.over_the_middle),
-)  # fmt: skip
 
 
 @cache
@@ -188,18 +120,20 @@ def bound_run_ps(kind: EngineKind, fabric: str, algorithm: str, operation: Opera
     return _run(kind, BOUND_BYTES, algorithm, shape, SIPS, operation, is_pe=False).latency_ps
 
 
-def check_bound(kind: EngineKind, *, law: LinkBound) -> Finding:
+def check_bound(kind: EngineKind, *, law: BoundLaw) -> Finding:
     """Every algorithm that can: the one that comes nearest."""
+    fabric = "torus" if law.wraps else "mesh"
+    able = [name for name in law.algorithms if name in ALGORITHMS] or law.algorithms
     times = [
-        bound_run_ps(kind, law.fabric, algorithm, operation)
+        bound_run_ps(kind, fabric, algorithm, operation)
         for operation in law.operations
-        for algorithm in law.algorithms
+        for algorithm in able
     ]
-    bound_us = BOUND_BYTES * law.count(fabric_of(law.fabric))
+    bound_us = BOUND_BYTES * law.count(links_of(fabric))
     return at_least(bound_us, Fraction(min(times), PS_PER_US), "us")
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for operation, turn in ((Operation.ALL_GATHER, _taken), (Operation.REDUCE_SCATTER, _summed)):
         for ranks, kib in ((3, 16), (5, 32)):
             check = partial(check_growth, operation=operation, turn=turn, ranks=ranks, kib=kib)
@@ -208,10 +142,5 @@ def _table() -> Iterator[tuple[str, Check]]:
     for name, algorithm, fabric in WALKED:
         check = partial(check_walk, algorithm=algorithm, fabric=fabric)
         yield f"{name} all-reduce of 8 SIPs, 512 KiB, on {MACHINE}", check
-    for law in BOUNDS:
+    for law in LAWS:
         yield f"{law.name}, {ROWS} x {COLUMNS} SIPs of {MACHINE}", partial(check_bound, law=law)
-
-
-MACHINE_COLLECTIVES = tuple(
-    Oracle(name, OracleGroup.COLLECTIVES, check) for name, check in _table()
-)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import takewhile
 
 from tilewright.analysis.phases import sample_phases
@@ -23,15 +22,15 @@ from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import float32
-from tilewright.machine.build import Machine, build_machine, shift_refresh
+from tilewright.machine.build import Machine, shift_refresh
 from tilewright.machine.node import LinkKind, NodeKind
-from tilewright.machine.parse import parse_machine
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.contract import Bound
 from tilewright.programs.latency import Path
-from tilewright.records.collectives_bench import CollectiveRow
+from tilewright.records.bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
+from tilewright.validation.engine_run import machine_named
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))
 ELEMENT_BYTES = 4
@@ -95,13 +94,8 @@ def bus_factor(operation: Operation, num_ranks: int) -> Fraction:
 
 
 def machine_of(case: CollectiveCase) -> Machine:
-    return _machine(case.machine, case.overrides)
-
-
-@lru_cache(maxsize=32)
-def _machine(name: str, overrides: tuple[str, ...]) -> Machine:
-    """Cases of one machine share what is known of its routes."""
-    return build_machine(parse_machine(name, overrides))
+    """Return the machine of a case; cases of one machine share what is known of its routes."""
+    return machine_named(case.machine, *case.overrides)
 
 
 def run_case(case: CollectiveCase) -> Measured:

@@ -11,16 +11,9 @@ from numpy.typing import NDArray
 from tilewright.device.gemm import DotArray, SystolicArray, build_gemm
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
-from tilewright.validation.finding import (
-    Check,
-    Finding,
-    Oracle,
-    OracleGroup,
-    exact,
-    printed,
-)
-from tilewright.validation.gemm.formula import run_dot_array
-from tilewright.validation.gemm.systolic import run_systolic
+from tilewright.validation.engine_run import finish
+from tilewright.validation.finding import Finding, Row, exact, printed
+from tilewright.validation.gemm.model import run_dot_array, run_systolic
 
 NUM_SHAPES = 200
 SEED = 1
@@ -155,11 +148,10 @@ def check_tiles(kind: EngineKind, *, tiles: int, side: int, bytes_per_us: int) -
         there = graph.transfer(load, 2 * _tile_bytes(side))
         done = graph.hold(gemm, hold_ps, after=(there,))
         graph.transfer(store, _tile_bytes(side), after=(done,))
-    engine.submit(graph)
-    engine.run()
+    found_ps = finish(engine, graph)
     load_ps, store_ps = (parts * _tile_bytes(side) * 10**6 // bytes_per_us for parts in (2, 1))
     stages_ps = (load_ps, hold_ps, store_ps)
-    return exact(sum(stages_ps) + (tiles - 1) * max(stages_ps), engine.now_ps, "ps")
+    return exact(sum(stages_ps) + (tiles - 1) * max(stages_ps), found_ps, "ps")
 
 
 def _tile_bytes(side: int) -> int:
@@ -167,7 +159,7 @@ def _tile_bytes(side: int) -> int:
     return 2 * side * side
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for case in CASES:
         name = f"{case.law} {case.m} x {case.n} x {case.k} on {case.rows} x {case.columns}"
         yield f"{name}: last cycle", partial(check_last_cycle, case=case)
@@ -180,6 +172,3 @@ def _table() -> Iterator[tuple[str, Check]]:
     for what, side, rate in (("multiply", 128, 512_000), ("load", 64, 64_000)):
         check = partial(check_tiles, tiles=50, side=side, bytes_per_us=rate)
         yield f"QU6 50 tiles of {side}^3, bound by {what}", check
-
-
-GEMM = tuple(Oracle(name, OracleGroup.GEMM, check) for name, check in _table())

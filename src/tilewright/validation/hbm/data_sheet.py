@@ -20,13 +20,14 @@ from tilewright.units import PS_PER_NS
 from tilewright.validation.finding import (
     Check,
     Finding,
-    Oracle,
-    OracleGroup,
+    Row,
+    Times,
     at_least,
     at_most,
     exact,
     printed,
     ramp,
+    rate_inside,
 )
 from tilewright.validation.hbm.run import (
     Access,
@@ -38,7 +39,6 @@ from tilewright.validation.hbm.run import (
     run_accesses,
     stream_rate,
 )
-from tilewright.validation.rate import Times, rate_inside
 
 GB = "GB/s"
 BURST = 32
@@ -283,8 +283,6 @@ def _rows(part: Part) -> Iterator[tuple[str, Check]]:
         yield f"HB10 {{}} {name}: below the peak", partial(check_peak, part=part, name=name)
 
 
-HBM = tuple(
-    Oracle(name.format(part.name), OracleGroup.HBM, check)
-    for part in PARTS
-    for name, check in _rows(part)
-)
+def oracles() -> Iterator[Row]:
+    for part in PARTS:
+        yield from ((name.format(part.name), check) for name, check in _rows(part))

@@ -15,7 +15,8 @@ from tilewright.errors import InternalError
 from tilewright.machine.address import build_slice_map
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
-from tilewright.validation.rate import Times, gb_per_s
+from tilewright.validation.engine_run import finish
+from tilewright.validation.finding import Times, gb_per_s
 
 WIRE = ServerSpec("wire", bytes_per_us=10**9, latency_ps=1)  # answers must come back somehow
 
@@ -111,8 +112,7 @@ def run_accesses(spec: BankedSpec, accesses: Sequence[Access], kind: EngineKind)
             served_effect=number,
             tag=access.address,
         )
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     times_ps, numbers = engine.take_effect_columns()
     done_ps = np.empty(len(accesses), np.int64)
     done_ps[numbers] = times_ps
@@ -128,8 +128,7 @@ def burst_ends_ps(
     for reads, _ in trips:
         graph.exchange(reads, num_bytes)
     engine.set_trace(True)
-    engine.submit(graph)
-    engine.run()
+    finish(engine, graph)
     return np.array([record.done_ps for record in engine.take_memory_trace()], np.int64)
 
 

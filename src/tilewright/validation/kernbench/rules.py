@@ -1,6 +1,6 @@
 """KernBench programs as their users have them: what they compute beside NumPy in float64."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,10 +17,10 @@ from tilewright.engine import EngineKind
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.loading import KernbenchProgram
 from tilewright.interop.kernbench.topology import resolve_topology
-from tilewright.machine import build_machine, parse_machine
 from tilewright.machine.build import Machine
 from tilewright.programs.check import row_error, tolerance_of
-from tilewright.validation.finding import Finding, Oracle, OracleGroup, at_most
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, at_most
 from tilewright.validation.kernbench import values
 
 PROGRAM_FILES = Path(__file__).parent / "programs"
@@ -29,15 +29,20 @@ PROGRAM_FILES = Path(__file__).parent / "programs"
 
 @dataclass(frozen=True, slots=True)
 class ProgramCase:
-    """A program file, its results in NumPy, and what it needs around it."""
+    """A program file, its results in NumPy, and what it needs around it.
 
-    file: str
+    A file with several benches is named with one, as ``products.py::qkv_rows``.
+    """
+
+    source: str
     form: values.Form
     dtype: str = "f16"  # whose tolerance holds
     topology: str | None = None  # the machine, as a topology file; None is ahbm-small
-    beside: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by its name beside the program: a file
+    beside: Mapping[str, str] = field(default_factory=dict)  # by the name beside the program
+
+    @property
+    def file(self) -> str:
+        return self.source.partition("::")[0]
 
 
 def run_case(case: ProgramCase, kind: EngineKind, *, sanitize: bool = False) -> values.Results:
@@ -54,14 +59,15 @@ def run_case(case: ProgramCase, kind: EngineKind, *, sanitize: bool = False) -> 
         for name, source in {case.file: case.file, **case.beside}.items():
             copyfile(PROGRAM_FILES / source, file.with_name(name))
         program = KernbenchProgram(file, file.read_bytes(), build_host)
-        program.run(build_host(_machine_of(case)), {})
+        bench = case.source.partition("::")[2] or None
+        program.run(build_host(_machine_of(case)), {}, bench)
         results: values.Results = program.module.RESULTS
         return results
 
 
 def _machine_of(case: ProgramCase) -> Machine:
     if case.topology is None:
-        return build_machine(parse_machine("ahbm-small"))
+        return machine_named("ahbm-small")
     return resolve_topology(PROGRAM_FILES / case.topology).machine
 
 
@@ -85,6 +91,11 @@ def error_of(found: Any, wanted: Any) -> float:
 ONE_CUBE, TWO_CUBES, TWO_SIPS = "one_cube.yaml", "two_cubes.yaml", "two_sips.yaml"
 
 
+def _product(name: str) -> ProgramCase:
+    """Return a bench of the products."""
+    return ProgramCase(f"products.py::{name}", values.product)
+
+
 def _reduce(configuration: str, topology: str = ONE_CUBE, **beside: str) -> ProgramCase:
     """Return the all-reduce program with a configuration as its ccl.yaml."""
     files = {"ccl.yaml": configuration, **beside}
@@ -99,15 +110,11 @@ def _on_sips(file: str, form: values.Form) -> ProgramCase:
 
 PROGRAMS: Mapping[str, ProgramCase] = MappingProxyType(
     {
-        "KB1 GEMM of one PE, both operands streamed": ProgramCase(
-            "gemm_single_pe.py", values.product
-        ),
-        "KB2 GEMM of one PE, both operands loaded": ProgramCase(
-            "gemm_load_load.py", values.product
-        ),
-        "KB3 QKV, columns by program_id": ProgramCase("qkv_columns.py", values.product),
-        "KB4 QKV, rows by program_id": ProgramCase("qkv_rows.py", values.product),
-        "KB5 GPT-3 QKV over cubes and PEs": ProgramCase("gpt3_qkv.py", values.product),
+        "KB1 GEMM of one PE, both operands streamed": _product("gemm_single_pe"),
+        "KB2 GEMM of one PE, both operands loaded": _product("gemm_load_load"),
+        "KB3 QKV, columns by program_id": _product("qkv_columns"),
+        "KB4 QKV, rows by program_id": _product("qkv_rows"),
+        "KB5 GPT-3 QKV over cubes and PEs": _product("gpt3_qkv"),
         "KB6 virtual addresses, shards of others": ProgramCase(
             "va_offset_verify.py", values.moved_bytes
         ),
@@ -129,15 +136,17 @@ PROGRAMS: Mapping[str, ProgramCase] = MappingProxyType(
             topology=ONE_CUBE,
             beside={"ccl.yaml": "ccl_ring_tcm.yaml"},
         ),
-        "KB16 DDP, one group before the workers": _on_sips("ddp_launcher.py", values.reduced_ranks),
+        "KB16 DDP, one group before the workers": _on_sips(
+            "ddp.py::launcher", values.reduced_ranks
+        ),
         "KB17 DDP, each worker joins the group": _on_sips(
-            "ddp_each_worker.py", values.reduced_ranks
+            "ddp.py::each-worker", values.reduced_ranks
         ),
         "KB18 tensor-parallel linear pair": _on_sips("tp_linear_pair.py", values.tensor_parallel),
         "KB19 decode attention over a page table": ProgramCase(
-            "paged_attention.py", values.decoded_pages
+            "attention.py::paged", values.decoded_pages
         ),
-        "KB20 attention with softmax": ProgramCase("attention.py", values.attention),
+        "KB20 attention with softmax": ProgramCase("attention.py::attention", values.attention),
         "KB21 a topology of the program's own": ProgramCase(
             "own_engine.py", values.summed, beside={"topology.yaml": TWO_CUBES}
         ),
@@ -151,7 +160,7 @@ PROGRAMS: Mapping[str, ProgramCase] = MappingProxyType(
     }
 )
 
-KERNBENCH = tuple(
-    Oracle(name, OracleGroup.KERNBENCH, partial(check_values, case=case))
-    for name, case in PROGRAMS.items()
-)
+
+def oracles() -> Iterator[Row]:
+    for name, case in PROGRAMS.items():
+        yield name, partial(check_values, case=case)

@@ -8,18 +8,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from tilewright.engine import EngineKind
-from tilewright.validation.finding import (
-    Finding,
-    Oracle,
-    OracleGroup,
-    at_most,
-    exact,
-    in_band,
-    near_model,
-    ramp,
-)
+from tilewright.validation.finding import Finding, Row, at_most, exact, in_band, near_model, ramp
 from tilewright.validation.noc.flit import run_flits
-from tilewright.validation.noc.mesh_traffic import (
+from tilewright.validation.noc.mesh import (
     CYCLE_PS,
     PACKET_FLITS,
     MeshRun,
@@ -165,7 +156,7 @@ ROUNDS = {
 }
 
 
-def _saturated(limit: Limit) -> Iterator[Oracle]:
+def _saturated(limit: Limit) -> Iterator[Row]:
     title = f"{limit.law} {limit.pattern.name}, {limit.side} x {limit.side}"
     rounds, flit_rounds = ROUNDS[limit.side][limit.law]
     for what, check in (
@@ -177,18 +168,14 @@ def _saturated(limit: Limit) -> Iterator[Oracle]:
         ("with credits", partial(check_credits, limit=limit, rounds=rounds)),
         ("beside flits", partial(check_flit_model, limit=limit, rounds=flit_rounds)),
     ):
-        yield Oracle(f"{title}: {what}", OracleGroup.NOC, check)
+        yield f"{title}: {what}", check
 
 
-def _table() -> Iterator[Oracle]:
+def oracles() -> Iterator[Row]:
     for side in (4, 8):
         limits = _limits(side)
         for limit in limits:
             yield from _saturated(limit)
         pairs = tuple((limit, ROUNDS[side][limit.law][1]) for limit in limits)
         check = partial(check_deliveries, limits=pairs)
-        name = f"NO5-NO9 deliveries unlike flits, {side} x {side}"
-        yield Oracle(name, OracleGroup.NOC, check)
-
-
-SATURATION = tuple(_table())
+        yield f"NO5-NO9 deliveries unlike flits, {side} x {side}", check

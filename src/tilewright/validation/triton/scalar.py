@@ -5,8 +5,9 @@ it. Each runs on blocks of several dtypes, and its result is stored where every 
 """
 
 import linecache
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -14,9 +15,9 @@ import ml_dtypes
 import numpy as np
 
 from tilewright.engine import EngineKind
-from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.runtime.workspace import Workspace
-from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
+from tilewright.validation.engine_run import machine_named
+from tilewright.validation.finding import Finding, Row, exact
 from tilewright.validation.triton.ttir import evaluate, ir_text
 
 NUM_ELEMENTS = 8
@@ -177,11 +178,6 @@ def _result_dtype(dtype: str, text: str) -> str:
     return "float64" if is_float else "int64"
 
 
-@cache
-def _machine() -> Machine:
-    return build_machine(parse_machine("ahbm-small"))
-
-
 def _loaded(text: str) -> Any:
     path = f"<triton scalars, {crc32(text.encode()):08x}>"
     linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
@@ -202,7 +198,7 @@ def results_of(program: ScalarProgram, dtype: str, kind: EngineKind) -> tuple[An
     numbers = {"n": np.int32(program.n), "f": np.float32(program.f)}
     with np.errstate(all="ignore"):
         evaluate(text, {"x_ptr": x, "out_ptr": expected, **numbers})
-    machine = _machine()
+    machine = machine_named("ahbm-small")
     workspace, pes = Workspace(machine, kind), list(machine.grid.pes())[:1]
     out = workspace.place(np.zeros(NUM_ELEMENTS, wide), pes)
     arguments = (workspace.place(x, pes), out, program.n, program.f)
@@ -219,7 +215,6 @@ def _check(program: ScalarProgram, kind: EngineKind) -> Finding:
     return exact(len(program.dtypes), found, "dtypes")
 
 
-TRITON = tuple(
-    Oracle(f"TR{number} {name}", OracleGroup.TRITON, partial(_check, program))
-    for number, (name, program) in enumerate(PROGRAMS.items(), 1)
-)
+def oracles() -> Iterator[Row]:
+    for number, (name, program) in enumerate(PROGRAMS.items(), 1):
+        yield f"TR{number} {name}", partial(_check, program)

@@ -1,5 +1,6 @@
 """Vortex's flow files: rows whose pages differ from those of a NumPy form, of which none may."""
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.engine import EngineKind
 from tilewright.interop.vortex import find_flow
-from tilewright.validation.finding import Finding, Oracle, OracleGroup, exact
+from tilewright.validation.finding import Finding, Row, exact
 from tilewright.validation.vortex.flows import FLOWS, Doubles, HeadSteps, VortexFlow
 
 PAGE_SIZE, WIDTH, QUERY_HEADS, KV_HEADS = 8, 16, 3, 2
@@ -86,7 +87,6 @@ def _decode(graph: Graph, keys: Doubles, queries: Doubles) -> list[list[list[int
     return read
 
 
-VORTEX = tuple(
-    Oracle(name, OracleGroup.VORTEX, partial(check_selections, flow=flow))
-    for name, flow in FLOWS.items()
-)
+def oracles() -> Iterator[Row]:
+    for name, flow in FLOWS.items():
+        yield name, partial(check_selections, flow=flow)

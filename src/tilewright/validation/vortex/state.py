@@ -36,7 +36,7 @@ from tilewright.engine import EngineKind
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import load_machine_document, spec_of
-from tilewright.validation.finding import Check, Finding, Oracle, OracleGroup, exact
+from tilewright.validation.finding import Finding, Row, exact
 from tilewright.validation.vortex.state_model import (
     CONV_WEIGHTS,
     DECAY,
@@ -255,7 +255,7 @@ def _values(
     )
 
 
-def _table() -> Iterator[tuple[str, Check]]:
+def oracles() -> Iterator[Row]:
     for case in CASES:
         for shape in SHAPES:
             rows = len(case.prompts) * HEADS * case.steps
@@ -266,6 +266,3 @@ def _table() -> Iterator[tuple[str, Check]]:
         where = f"{shape}, on {MACHINE[0]} by {placement}"
         name = f"VX10 state over {ON_MACHINE.steps} steps, {where}: of {rows} rows unlike"
         yield name, partial(check_machine, shape=shape, placement=placement)
-
-
-VORTEX_STATE = tuple(Oracle(name, OracleGroup.VORTEX, check) for name, check in _table())

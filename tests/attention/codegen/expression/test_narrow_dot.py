@@ -8,7 +8,8 @@ import pytest
 
 import tilewright.language as tl
 from tests.attention.codegen.on_machine import ONE_PE, small_machine
-from tilewright.attention.codegen.expression.narrow_dot import PART_HELPERS, dot_dtype
+from tilewright.attention.codegen.expression.narrow_dot import dot_dtype
+from tilewright.attention.codegen.source.helpers import PART_HELPERS
 from tilewright.attention.graph import DType
 from tilewright.host import RuntimeContext
 

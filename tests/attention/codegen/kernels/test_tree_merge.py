@@ -16,7 +16,7 @@ from tilewright.attention.codegen import (
     compile_dense,
     compile_graph,
 )
-from tilewright.attention.codegen.kernels.tree_merge import tree_neighbours
+from tilewright.attention.codegen.kernels.merge import tree_neighbours
 from tilewright.attention.flow import registry
 from tilewright.attention.graph import DType, FlowKind
 

@@ -9,6 +9,7 @@ of members and another way to cut.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 from math import gcd, lcm
 
 import numpy as np
@@ -117,8 +118,11 @@ class RowLayout:
 
 def plan_layout(spec: LayoutSpec, grid: Grid, sips: Sequence[int]) -> RowLayout:
     """Lay rows out on some SIPs of a machine."""
-    pes = tuple(pe for sip in sips for pe in _pes_of_sip(grid, sip))
-    members = _members(spec.placement, grid)
+    cubes, of_cube = range(grid.num_cubes_per_sip), range(grid.num_pes_per_cube)
+    pes = tuple(PeCoord(*place) for place in product(sips, cubes, of_cube))
+    members = {RowPlacement.HEAD: 1, RowPlacement.SIP: len(cubes) * len(of_cube)}.get(
+        spec.placement, len(of_cube)
+    )
     longest = max(spec.row_pages, default=0)
     if longest < 1 or spec.num_kv_heads < 1:
         found = f"rows of {spec.row_pages} pages, {spec.num_kv_heads} KV heads"
@@ -136,21 +140,6 @@ def plan_layout(spec: LayoutSpec, grid: Grid, sips: Sequence[int]) -> RowLayout:
         span_blocks=-(-member_pages // unit) * unit,
         page_bytes=spec.page_bytes,
         pes=pes,
-        pes_per_cube=grid.num_pes_per_cube,
-        pes_per_sip=grid.num_cubes_per_sip * grid.num_pes_per_cube,
+        pes_per_cube=len(of_cube),
+        pes_per_sip=len(cubes) * len(of_cube),
     )
-
-
-def _pes_of_sip(grid: Grid, sip: int) -> list[PeCoord]:
-    cubes, pes = range(grid.num_cubes_per_sip), range(grid.num_pes_per_cube)
-    return [PeCoord(sip, cube, pe) for cube in cubes for pe in pes]
-
-
-def _members(placement: RowPlacement, grid: Grid) -> int:
-    match placement:
-        case RowPlacement.HEAD:
-            return 1
-        case RowPlacement.STRIPE | RowPlacement.CUBE:
-            return grid.num_pes_per_cube
-        case RowPlacement.SIP:
-            return grid.num_cubes_per_sip * grid.num_pes_per_cube

@@ -22,8 +22,7 @@ from tilewright.attention.backends.machine.layout import (
     RowPlacement,
     plan_layout,
 )
-from tilewright.attention.codegen.expression.leaf_loads import mass_memory, state_memory
-from tilewright.attention.codegen.expression.stored import tl_name
+from tilewright.attention.codegen.expression.memory import mass_memory, state_memory, tl_name
 from tilewright.attention.graph import DType, Graph, ValueType
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.errors import AttentionError

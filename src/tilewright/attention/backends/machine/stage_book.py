@@ -90,38 +90,24 @@ class _WatchedIssuer:
         self._issuer = issuer
 
     def __getattr__(self, name: str) -> Any:
+        """Return what the issuer has; what issues commands is found here from now on."""
         found = getattr(self._issuer, name)
-        return self._noting(found) if name in _ISSUING else found
+        if name in _ISSUING:
+            found = self._noting(found, _ACCESSES.get(name))
+            setattr(self, name, found)
+        return found
 
-    def _noting(self, issue: Any) -> Any:
+    def _noting(self, issue: Any, accesses: int | None) -> Any:
+        """Return a call that notes; ``accesses`` is the place of this argument, if it has one."""
+
         def noted(*arguments: Any) -> Any:
             result = issue(*arguments)
-            self._note()
+            stage = self._note()
+            if accesses is not None:
+                self._book.note_bytes(self._program.name, stage, arguments[accesses])
             return result
 
         return noted
-
-    def load(
-        self, num_bytes: int, accesses: list[IssuedAccess], after: list[int], served: int
-    ) -> int:
-        number = self._issuer.load(num_bytes, accesses, after, served)
-        self._note_bytes(accesses)
-        return number
-
-    def store(
-        self,
-        value: int,
-        num_bytes: int,
-        accesses: list[IssuedAccess],
-        after: list[int],
-        served: int,
-    ) -> int:
-        task = self._issuer.store(value, num_bytes, accesses, after, served)
-        self._note_bytes(accesses)
-        return task
-
-    def _note_bytes(self, accesses: list[IssuedAccess]) -> None:
-        self._book.note_bytes(self._program.name, self._note(), accesses)
 
     def _note(self) -> Stage | None:
         stage = self._book.current_stage()
@@ -130,4 +116,5 @@ class _WatchedIssuer:
         return stage
 
 
-_ISSUING = frozenset({"compute", "open_composite", "park", "receive", "send", "update"})
+_ACCESSES = {"load": 1, "store": 2}
+_ISSUING = frozenset({*_ACCESSES, "compute", "open_composite", "park", "receive", "send", "update"})

@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.backends.generated import LoadedKernels, StepResult
+from tilewright.attention.backends.generated import (
+    LoadedKernels,
+    StepResult,
+    chosen_arguments,
+    kernels_of,
+)
 from tilewright.attention.backends.machine.append import append_tokens
 from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import RowLayout
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
 from tilewright.attention.codegen import Grid, Kernel, Merge, Scratch, ScratchAxis, Stage
-from tilewright.attention.codegen.kernels.tree_merge import tree_neighbours
+from tilewright.attention.codegen.kernels.merge import tree_neighbours
 from tilewright.attention.codegen.memory_form import parameter_tables
 from tilewright.attention.graph import DType
 from tilewright.attention.planner import StepPlan, most_candidates, row_budgets, state_pages
@@ -152,8 +157,7 @@ def prepare_step(
         "last_reserved": plan.reserved.last,
         "scale": scale,
     }
-    every = [*file.step, *([file.completion] if file.completion else [])]
-    wanted = {name for kernel in every for name in kernel.arguments}
+    wanted = {name for kernel in kernels_of(file) for name in kernel.arguments}
     saved = np.zeros(plan.num_rows, dtype=np.int32) if saved_pages is None else saved_pages
     told = {
         **row_budgets(plan, memory.graph),
@@ -263,13 +267,7 @@ def _completion(memory: DecodeMemory, kernels: LoadedKernels, given: Given) -> l
 def _planned(
     kernels: LoadedKernels, kernel: Kernel, given: Given, grid: tuple[int, ...], owner: Owner
 ) -> _Planned:
-    missing = [name for name in kernel.arguments if name not in given]
-    if missing:
-        expected = f"arguments {', '.join(kernel.arguments)}"
-        fix = f"pass {', '.join(missing)}"
-        raise AttentionError(f"kernel {kernel.name}", f"no {', '.join(missing)}", expected, fix)
-    arguments = {name: given[name] for name in kernel.arguments}
-    function = kernels.functions[kernel.name]
+    arguments, function = chosen_arguments(kernel, given), kernels.functions[kernel.name]
     return _Planned(kernel.name, function, arguments, grid, owner, kernel.stages)
 
 

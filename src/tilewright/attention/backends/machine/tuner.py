@@ -4,11 +4,11 @@ Rows of other PEs do the same beside a simulated row, so it stands for all of th
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tilewright.attention.backends.machine.compiled import kernels_for, target_of
-from tilewright.attention.backends.machine.layout import RowPlacement
+from tilewright.attention.backends.machine.layout import RowLayout, RowPlacement
 from tilewright.attention.backends.machine.memory import deploy_rows, layout_of
 from tilewright.attention.backends.machine.selection import Uniform, model_pages, planned_counts
 from tilewright.attention.backends.machine.step import prepare_step
@@ -23,12 +23,13 @@ from tilewright.attention.planner import (
     most_candidates,
     plan_step,
 )
+from tilewright.canonical import content_hash
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.errors import CodegenError, KernelError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, machine_hash
-from tilewright.records import content_hash, installed_version, read_record, write_record
-from tilewright.records.attention_tuning import TilingTrial, TuningRecord
+from tilewright.records import installed_version, read_record, write_record
+from tilewright.records.attention.flow import TilingTrial, TuningRecord
 from tilewright.units import format_ps
 
 WAYS = 3  # over the tree of members: candidates up, the last one down, attention up
@@ -104,6 +105,13 @@ class TuneSpec:
     def num_pages(self) -> int:
         return -(-self.context // self.graph.geometry.page_size)
 
+    @property
+    def layout(self) -> RowLayout:
+        tokens = (self.context,)
+        return layout_of(
+            self.machine, self.graph, placement=self.placement, num_tokens=tokens, num_kv_heads=1
+        )
+
 
 @dataclass(slots=True)
 class Tuner:
@@ -121,14 +129,7 @@ class Tuner:
         return self._found[key]
 
     def _search(self, spec: TuneSpec, key: str) -> TuningRecord:
-        layout = layout_of(
-            spec.machine,
-            spec.graph,
-            placement=spec.placement,
-            num_tokens=(spec.context,),
-            num_kv_heads=1,
-        )
-        target = target_of(spec.machine, layout)
+        target = target_of(spec.machine, spec.layout)
         best = Tiling.for_target(spec.graph.geometry, target)
         least_ps = self._simulate(spec, target, best)
         trials = [_trial(best, least_ps)]
@@ -150,10 +151,7 @@ class Tuner:
         self.num_simulated += 1
         torch = RuntimeContext(spec.machine, engine=spec.engine, data=False)
         graph, tokens = spec.graph, (spec.context,)
-        layout = layout_of(
-            spec.machine, graph, placement=spec.placement, num_tokens=tokens, num_kv_heads=1
-        )
-        memory = deploy_rows(torch, graph, layout, num_tokens=tokens, values=None)
+        memory = deploy_rows(torch, graph, spec.layout, num_tokens=tokens, values=None)
         facts = [RowFacts(spec.num_pages, spec.context)]
         plan = plan_step(spec.plan, facts)
         marks = model_pages(Uniform(spec.seed), plan, planned_counts(graph, plan).tolist())
@@ -181,11 +179,7 @@ def tiling_of(trial: TilingTrial) -> Tiling:
 
 
 def _trial(tiling: Tiling, latency_ps: int) -> TilingTrial:
-    sizes = {
-        name: getattr(tiling, name)
-        for name in ("page_tile", "max_elements", "row_tile", "attend_tokens", "part_pages")
-    }
-    return TilingTrial(tiling=sizes, latency_ps=latency_ps)
+    return TilingTrial(tiling=asdict(tiling), latency_ps=latency_ps)
 
 
 def _neighbours(tiling: Tiling, name: str) -> Iterator[Tiling]:

@@ -14,24 +14,17 @@ PAGES_AT_ONCE = 256  # bounds the memory of a long prefill
 
 def complete_pages(shared: Shared, layer: int, plan: ExtendPlan, blocks: Array) -> None:
     """Run the cache side for every page that a step completes; ``blocks`` are the request's."""
-    size = shared.graph.geometry.page_size
+    size, store, counts = shared.graph.geometry.page_size, shared.store, shared.counters.num_bytes
+    coded = [name for name in shared.graph.geometry.reserved_fields if store.codes(name)]
     for start in range(plan.first_full, plan.stop_full, PAGES_AT_ONCE):
         stop = min(start + PAGES_AT_ONCE, plan.stop_full)
         part = blocks[start:stop]
-        _count_codes(shared, stop - start)
+        num_pages = (stop - start) * shared.num_kv_heads
+        counts.kv_written += store.block_bytes(coded) * num_pages  # codes and scales
         sources = CacheSources(shared, layer, part, TokenView(start, stop - start, size, size))
         for write in shared.graph.field_writes:
-            shared.store.write_blocks(layer, write.target, part, sources.written(write.target))
-            num_bytes = shared.store.block_bytes((write.target,)) * (stop - start)
-            shared.counters.num_bytes.summary_written += num_bytes * shared.num_kv_heads
-
-
-def _count_codes(shared: Shared, num_pages: int) -> None:
-    """Count the codes and scales that are written for complete pages."""
-    store, names = shared.store, tuple(shared.graph.geometry.reserved_fields)
-    coded = [name for name in names if store.codes(name) is not None]
-    num_bytes = store.block_bytes(coded) * num_pages * shared.num_kv_heads
-    shared.counters.num_bytes.kv_written += num_bytes
+            store.write_blocks(layer, write.target, part, sources.written(write.target))
+            counts.summary_written += store.block_bytes((write.target,)) * num_pages
 
 
 def store_states(shared: Shared, plan: ExtendPlan, blocks: Array) -> None:

@@ -6,7 +6,12 @@ from importlib import import_module
 from math import prod
 from typing import Any
 
-from tilewright.attention.backends.generated import LoadedKernels, StepResult, run_text
+from tilewright.attention.backends.generated import (
+    LoadedKernels,
+    StepResult,
+    chosen_arguments,
+    run_text,
+)
 from tilewright.attention.codegen import Grid, Kernel, KernelFile, Merge, Scratch, ScratchAxis
 from tilewright.attention.graph import DType
 from tilewright.errors import AttentionError, MissingExtraError
@@ -170,7 +175,11 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
     torch = import_library("torch")
     device = arguments["q_in"].device
     memory = {
-        item.name: torch.empty(item.shape, dtype=_torch_dtype(torch, item.dtype), device=device)
+        item.name: torch.empty(
+            item.shape,
+            dtype=getattr(torch, _TORCH_NAMES.get(item.dtype, item.dtype.value)),
+            device=device,
+        )
         for item in plan.buffers
     }
     given = {**arguments, **memory, **dict(plan.numbers), **_row_strides(arguments)}
@@ -195,22 +204,14 @@ def _row_strides(arguments: Mapping[str, Any]) -> dict[str, int]:
     return found | {f"{name}_row": prod(value.shape[1:]) for name, value in kept.items()}
 
 
-def _torch_dtype(torch: Any, dtype: DType) -> Any:
-    return getattr(torch, _TORCH_NAMES.get(dtype, dtype.value))
-
-
 def _chosen(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, Any]:
-    missing = [name for name in kernel.arguments if name not in given]
-    if missing:
-        expected = f"arguments {', '.join(kernel.arguments)}"
-        fix = f"pass {', '.join(missing)}"
-        raise AttentionError(f"kernel {kernel.name}", f"no {', '.join(missing)}", expected, fix)
-    for name in kernel.arguments:
-        is_contiguous = getattr(given[name], "is_contiguous", None)
+    arguments = chosen_arguments(kernel, given)
+    for name, value in arguments.items():
+        is_contiguous = getattr(value, "is_contiguous", None)
         if is_contiguous is not None and not is_contiguous():
             where, fix = f"kernel {kernel.name}", f"pass {name}.contiguous()"
             raise AttentionError(where, f"{name} with gaps", "a contiguous tensor", fix)
-    return {name: given[name] for name in kernel.arguments}
+    return arguments
 
 
 def _check_plan(kernels: LoadedKernels, arguments: Mapping[str, Any]) -> None:

@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tilewright.attention.codegen.expression.stored import ROUNDINGS
-from tilewright.attention.codegen.source.builder import Body, Operand, tl_dtype
+from tilewright.attention.codegen.expression.memory import ROUNDINGS
+from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Op
 from tilewright.attention.ops import binary, choose, compare, leaf, selection, unary
 from tilewright.attention.ops.rule import MASKED
+
+_TL_NAMES = {DType.FLOAT32: "tl.float32", DType.INT32: "tl.int32", DType.BOOL: "tl.int1"}
 
 Emitter: TypeAlias = Callable[[Any, tuple[Operand, ...], Body], str]
 """From an op and its operands to the expression of its result."""
@@ -39,23 +41,50 @@ def number(value: float) -> str:
     return repr(float(value)) if math.isfinite(value) else f'float("{value}")'
 
 
-def _both(operands: tuple[Operand, ...]) -> tuple[str, str]:
-    """Return both as int32 if both are integers, else both as float32."""
-    x, y = operands
-    if not x.is_float and not y.is_float:
-        return x.name, y.name
-    return x.as_float(), y.as_float()
+_IDENTITIES = {
+    "max": {DType.FLOAT32: 'float("-inf")', DType.INT32: "-2147483648", DType.BOOL: "0"},
+    "min": {DType.FLOAT32: 'float("inf")', DType.INT32: "2147483647", DType.BOOL: "1"},
+}
 
 
-def _scaled(op: Any, x: Operand) -> str:
-    text = x.as_float()
-    if op.beta != 1.0:
-        text = f"{text} * {number(op.beta)}"
-    return text if op.alpha == 0.0 else f"{text} + {number(op.alpha)}"
+def identity(reduction: str, dtype: DType) -> str:
+    """Return what changes no sum, maximum or minimum."""
+    return "0" if reduction == "sum" else _IDENTITIES[reduction][dtype.computed]
 
 
-def _logistic(op: Any, x: Operand) -> str:
-    return f"1.0 + tl.exp({x.as_float()} * {number(op.beta)} + {number(op.alpha)})"
+def _both(operands: tuple[Operand, ...]) -> list[str]:
+    """Return operands as int32 if all are integers, else all as float32."""
+    is_float = any(item.is_float for item in operands)
+    return [item.as_float() if is_float else item.name for item in operands]
+
+
+def written(template: str) -> Emitter:
+    """Make an emitter from the text of its expression.
+
+    ``{x}`` and ``{y}`` are in one type, int32 if both are integers; ``{x_float}`` and ``{y_float}``
+    are in float32, ``{x_name}`` and ``{y_name}`` as they are. ``{scaled}`` is beta * x + alpha.
+    Attributes of the op have their names.
+    """
+
+    def emit(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+        given = {
+            name: number(value)
+            for name, value in op.attributes().items()
+            if isinstance(value, float | int)
+        }
+        for letter, operand, text in zip("xy", operands, _both(operands), strict=False):
+            given[letter] = text
+            given[f"{letter}_name"], given[f"{letter}_float"] = operand.name, operand.as_float()
+        is_float = any(item.is_float for item in operands)
+        given["propagate"] = ", propagate_nan=tl.PropagateNan.ALL" if is_float else ""
+        given["scaled"] = given["x_float"]
+        if getattr(op, "beta", 1.0) != 1.0:
+            given["scaled"] += f" * {given['beta']}"
+        if getattr(op, "alpha", 0.0) != 0.0:
+            given["scaled"] += f" + {given['alpha']}"
+        return template.format(**given)
+
+    return emit
 
 
 def _add(op: binary.Add, operands: tuple[Operand, ...], _body: Body) -> str:
@@ -67,89 +96,21 @@ def _add(op: binary.Add, operands: tuple[Operand, ...], _body: Body) -> str:
     return " + ".join(terms)
 
 
-def _infix(sign: str) -> Emitter:
-    def emit(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-        return f" {sign} ".join(_both(operands))
-
-    return emit
-
-
-def _extreme(function: str) -> Emitter:
-    def emit(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-        x, y = _both(operands)
-        if any(item.is_float for item in operands):
-            return f"{function}({x}, {y}, propagate_nan=tl.PropagateNan.ALL)"
-        return f"{function}({x}, {y})"
-
-    return emit
-
-
-def _divide(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    x, y = operands
-    return f"tl.div_rn({x.as_float()}, {y.as_float()})"
-
-
-def _function(template: str) -> Emitter:
-    """Make an emitter of one operand in float32: ``{scaled}`` is beta * x + alpha, ``{x}`` is x."""
-
-    def emit(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-        (x,) = operands
-        if "{x}" in template:
-            return template.format(x=x.as_float())
-        return template.format(scaled=_scaled(op, x))
-
-    return emit
-
-
-def _sigmoid(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    return f"tl.div_rn(1.0, {_logistic(op, operands[0])})"
-
-
-def _silu(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    (x,) = operands
-    return f"tl.div_rn({x.as_float()}, {_logistic(op, x)})"
-
-
-def _relu(op: unary.Relu, operands: tuple[Operand, ...], _body: Body) -> str:
-    x = operands[0].as_float()
-    return f"tl.where({x} >= {number(op.alpha)}, {x}, {number(op.beta)})"
-
-
-def _sign(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    x = operands[0].as_float()
-    return f"tl.where({x} > 0.0, 1.0, tl.where({x} < 0.0, -1.0, {x}))"
-
-
-def _clamp(op: unary.Clamp, operands: tuple[Operand, ...], _body: Body) -> str:
-    x, low, high = operands[0].as_float(), number(op.low), number(op.high)
-    return f"tl.where({x} < {low}, {low}, tl.where({x} > {high}, {high}, {x}))"
-
-
-def _shift_left(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    x, y = (item.name for item in operands)
-    inside = f"({y} >= 0) & ({y} <= 31)"
-    return f"tl.where({inside}, {x} << tl.where({inside}, {y}, 0), 0)"
-
-
-def _shift_right(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    x, y = (item.name for item in operands)
-    return f"{x} >> tl.where(({y} >= 0) & ({y} <= 31), {y}, 31)"
-
-
 def _least_remainder(operands: tuple[Operand, ...], body: Body) -> tuple[str, str]:
     """Name y with 1 in place of 0, and a remainder with its sign, both int64.
 
     Python and GPUs differ about ``%`` of a negative number; here it never meets one.
     """
     x, y = (item.name for item in operands)
-    divisor, size = body.new_name("divisor"), body.new_name("modulus")
-    low, found = body.new_name("low"), body.new_name("rest")
-    body.add(f"{divisor} = tl.where({y} == 0, 1, {y}).to(tl.int64)")
-    body.add(f"{size} = tl.abs({divisor})")
-    body.add(f"{low} = {x}.to(tl.int64) + ({size} << 31)  # not below 0")
-    body.add(f"{found} = {low} % {size}")
+    divisor, size, low, found = body.new_names("divisor", "modulus", "low", "rest")
     signed = f"tl.where(({divisor} < 0) & ({found} > 0), {found} + {divisor}, {found})"
-    body.add(f"{found} = {signed}")
+    body.add(f"""
+        {divisor} = tl.where({y} == 0, 1, {y}).to(tl.int64)
+        {size} = tl.abs({divisor})
+        {low} = {x}.to(tl.int64) + ({size} << 31)  # not below 0
+        {found} = {low} % {size}
+        {found} = {signed}
+    """)
     return divisor, found
 
 
@@ -171,8 +132,7 @@ def _cast_to_integer(dtype: DType, x: Operand, body: Body) -> str:
     if not x.is_float:
         whole = f"{x.name}.to(tl.int32)"
         return whole if dtype is DType.INT32 else f"tl.minimum(tl.maximum({whole}, {low}), {high})"
-    inside = body.new_name("inside")
-    body.add(f"{inside} = ({x.name} > {low - 1}.0) & ({x.name} < {high + 1}.0)")
+    inside = body.set_new("inside", f"({x.name} > {low - 1}.0) & ({x.name} < {high + 1}.0)")
     whole = f"tl.where({inside}, {x.name}, 0.0).to(tl.int32)"
     above = f"tl.where({x.name} >= {high + 1}.0, {high}, {whole})"
     return f"tl.where({x.name} <= {low - 1}.0, {low}, {above})"
@@ -186,7 +146,7 @@ def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
     if op.dtype is DType.BOOL:
         return x.name if x.type.dtype is DType.BOOL else f"{x.name} != 0"
     if op.dtype is DType.FLOAT32 or x.type.dtype is op.dtype:
-        return f"{x.name}.to({tl_dtype(op.dtype)})"
+        return f"{x.name}.to({_TL_NAMES[op.dtype.computed]})"
     if op.dtype in (DType.FLOAT16, DType.BFLOAT16):
         return f"{x.as_float()}.to(tl.{op.dtype}).to(tl.float32)"
     return f"{ROUNDINGS[op.dtype]}({x.as_float()})"
@@ -195,11 +155,13 @@ def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
 def _pow(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     """Raise by logarithms in float64, whose rounding is below that of the result."""
     x, y = (item.as_float() for item in operands)
-    size, whole, odd = (body.new_name(name) for name in ("power", "whole", "odd"))
+    size, whole, odd = body.new_names("power", "whole", "odd")
     logarithm = f"tl.log(tl.abs(({x}).to(tl.float64)))"
-    body.add(f"{size} = tl.exp(({y}).to(tl.float64) * {logarithm}).to(tl.float32)")
-    body.add(f"{whole} = tl.floor({y}) == {y}")
-    body.add(f"{odd} = {whole} & (tl.floor({y} * 0.5) * 2.0 != {y})")
+    body.add(f"""
+        {size} = tl.exp(({y}).to(tl.float64) * {logarithm}).to(tl.float32)
+        {whole} = tl.floor({y}) == {y}
+        {odd} = {whole} & (tl.floor({y} * 0.5) * 2.0 != {y})
+    """)
     negative = f'tl.where({odd}, -{size}, tl.where({whole}, {size}, float("nan")))'
     signed = f"tl.where({x} < 0.0, {negative}, {size})"
     return f"tl.where(({y} == 0.0) | ({x} == 1.0), 1.0, {signed})"
@@ -208,17 +170,17 @@ def _pow(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 def _pop_count(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     """Count the bits of pairs, then fours, then bytes; a product adds the bytes up."""
     bits = body.new_name("bits")
-    body.add(f"{bits} = {operands[0].name}.to(tl.int64) & 4294967295")
-    body.add(f"{bits} = {bits} - (({bits} >> 1) & 1431655765)")
-    body.add(f"{bits} = ({bits} & 858993459) + (({bits} >> 2) & 858993459)")
-    body.add(f"{bits} = ({bits} + ({bits} >> 4)) & 252645135")
+    body.add(f"""
+        {bits} = {operands[0].name}.to(tl.int64) & 4294967295
+        {bits} = {bits} - (({bits} >> 1) & 1431655765)
+        {bits} = ({bits} & 858993459) + (({bits} >> 2) & 858993459)
+        {bits} = ({bits} + ({bits} >> 4)) & 252645135
+    """)
     return f"((({bits} * 16843009) >> 24) & 255).to(tl.int32)"
 
 
 def _select(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
     mask, x, y = operands
-    if DType.BOOL in (x.type.dtype, y.type.dtype):
-        return f"tl.where({mask.name}, {x.name}, {y.name})"
     return "tl.where({}, {}, {})".format(mask.name, *_both((x, y)))
 
 
@@ -238,42 +200,51 @@ def _logic(sign: str) -> Emitter:
 
 def _constant(op: leaf.Constant, _operands: tuple[Operand, ...], _body: Body) -> str:
     literal = number(op.value) if op.dtype.is_float else str(int(op.value))
-    return f"tl.full((1, 1, 1), {literal}, {tl_dtype(op.dtype)})"
+    return f"tl.full((1, 1, 1), {literal}, {_TL_NAMES[op.dtype.computed]})"
 
+
+_INSIDE = "({y_name} >= 0) & ({y_name} <= 31)"  # a shift by more bits is not defined
+_LOGISTIC = "1.0 + tl.exp({x_float} * {beta} + {alpha})"
 
 ELEMENTWISE: EmitterTable = {
     leaf.Constant: _constant,
     binary.Add: _add,
-    binary.Multiply: _infix("*"),
-    binary.Maximum: _extreme("tl.maximum"),
-    binary.Minimum: _extreme("tl.minimum"),
-    binary.Divide: _divide,
+    binary.Multiply: written("{x} * {y}"),
+    binary.Maximum: written("tl.maximum({x}, {y}{propagate})"),
+    binary.Minimum: written("tl.minimum({x}, {y}{propagate})"),
+    binary.Divide: written("tl.div_rn({x_float}, {y_float})"),
     binary.Pow: _pow,
     binary.FloorDivide: _floor_divide,
     binary.Remainder: _remainder,
-    binary.BitAnd: _infix("&"),
-    binary.BitOr: _infix("|"),
-    binary.BitXor: _infix("^"),
-    binary.ShiftLeft: _shift_left,
-    binary.ShiftRight: _shift_right,
-    unary.Relu: _relu,
-    unary.Sigmoid: _sigmoid,
-    unary.Silu: _silu,
-    unary.Add_Mul: _function("{scaled}"),
-    unary.Abs: _function("tl.abs({scaled})"),
-    unary.Log: _function("tl.log({scaled})"),
-    unary.Exp: _function("tl.exp({scaled})"),
-    unary.Sqrt: _function("tl.sqrt_rn({x})"),
-    unary.Rsqrt: _function("tl.div_rn(1.0, tl.sqrt_rn({x}))"),
-    unary.Sign: _sign,
-    unary.Floor: _function("tl.floor({x})"),
-    unary.Clamp: _clamp,
-    unary.BitNot: lambda _op, operands, _body: f"~{operands[0].name}",
+    binary.BitAnd: written("{x} & {y}"),
+    binary.BitOr: written("{x} | {y}"),
+    binary.BitXor: written("{x} ^ {y}"),
+    binary.ShiftLeft: written(
+        f"tl.where({_INSIDE}, {{x_name}} << tl.where({_INSIDE}, {{y_name}}, 0), 0)"
+    ),
+    binary.ShiftRight: written(f"{{x_name}} >> tl.where({_INSIDE}, {{y_name}}, 31)"),
+    unary.Relu: written("tl.where({x_float} >= {alpha}, {x_float}, {beta})"),
+    unary.Sigmoid: written(f"tl.div_rn(1.0, {_LOGISTIC})"),
+    unary.Silu: written(f"tl.div_rn({{x_float}}, {_LOGISTIC})"),
+    unary.Add_Mul: written("{scaled}"),
+    unary.Abs: written("tl.abs({scaled})"),
+    unary.Log: written("tl.log({scaled})"),
+    unary.Exp: written("tl.exp({scaled})"),
+    unary.Sqrt: written("tl.sqrt_rn({x_float})"),
+    unary.Rsqrt: written("tl.div_rn(1.0, tl.sqrt_rn({x_float}))"),
+    unary.Sign: written(
+        "tl.where({x_float} > 0.0, 1.0, tl.where({x_float} < 0.0, -1.0, {x_float}))"
+    ),
+    unary.Floor: written("tl.floor({x_float})"),
+    unary.Clamp: written(
+        "tl.where({x_float} < {low}, {low}, tl.where({x_float} > {high}, {high}, {x_float}))"
+    ),
+    unary.BitNot: written("~{x_name}"),
     unary.PopCount: _pop_count,
     unary.Cast: _cast,
     choose.Select: _select,
     selection.Union: _logic("|"),
     selection.Intersection: _logic("&"),
-    selection.Complement: lambda _op, operands, _body: f"~{operands[0].name}",
+    selection.Complement: written("~{x_name}"),
     **dict.fromkeys(_RELATIONS, _relation),
 }

@@ -41,8 +41,7 @@ class Block:
 
     def named(self, body: Body, expression: str, axis: int, size: int) -> "Block":
         """Name the result of a move along one axis."""
-        name = body.new_name("moved")
-        body.add(f"{name} = {expression}")
+        name = body.set_new("moved", expression)
         rows, columns = (size, self.columns) if axis == 1 else (self.rows, size)
         return Block(name, rows, columns, self.is_bool, self.lead)
 
@@ -93,14 +92,12 @@ def _reshape(op: layout.Reshape, operands: tuple[Operand, ...], body: Body) -> s
         return f"tl.reshape({x.name}, {shape})"
     extent = padded(op.rows) * padded(op.columns)
     place = body.index(2, extent)
-    target = body.new_name("element")
-    clipped = f"tl.minimum({place} % {padded(op.columns)}, {op.columns - 1})"
+    clipped = _within(f"{place} % {padded(op.columns)}", op.columns)
     element = f"{place} // {padded(op.columns)} * {op.columns} + {clipped}"
-    body.add(f"{target} = tl.minimum({element}, {op.rows * op.columns - 1})")
+    target = body.set_new("element", _within(element, op.rows * op.columns))
     source = f"{target} // {columns} * {padded(columns)} + {target} % {columns}"
     extents = padded(rows) * padded(columns)
-    flat = body.new_name("flat")
-    body.add(f"{flat} = tl.reshape({x.name}, ({x.name}.shape[0], 1, {extents}))")
+    flat = body.set_new("flat", f"tl.reshape({x.name}, ({x.name}.shape[0], 1, {extents}))")
     whole = Block(flat, 1, extents, x.type.dtype is DType.BOOL, f"{x.name}.shape[0]")
     return f"tl.reshape({picked(whole, 2, source, extent)}, {shape})"
 
@@ -109,9 +106,9 @@ def _gather(op: choose.Gather, operands: tuple[Operand, ...], body: Body) -> str
     """Gather entries: a position outside gives 0, so it picks entry 0 and is left out."""
     x, index = operands
     source = Block.of(x)
-    inside, place = body.new_name("inside"), body.new_name("place")
-    body.add(f"{inside} = ({index.name} >= 0) & ({index.name} < {source.size(op.dim)})")
-    body.add(f"{place} = tl.where({inside}, {index.name}, 0)")
+    size = source.size(op.dim)
+    inside = body.set_new("inside", f"({index.name} >= 0) & ({index.name} < {size})")
+    place = body.set_new("place", f"tl.where({inside}, {index.name}, 0)")
     if index.type.leading is Leading.PAGES and x.type.leading is not Leading.PAGES:
         source = replace(source, lead=f"{index.name}.shape[0]")
         spread = f"tl.broadcast_to({x.name}, {source.extents()})"
@@ -167,10 +164,9 @@ def _rope(op: layout.Rope, operands: tuple[Operand, ...], body: Body) -> str:
     else:
         pair, is_first = f"{column} % {half}", f"{column} < {half}"
         partner = f"tl.where({is_first}, {column} + {half}, {column} - {half})"
-    angle, other = body.new_name("angle"), body.new_name("partner")
     rate = f"tl.exp(({pair}).to(tl.float64) * {-2.0 * math.log(op.base) / width!r})"
-    body.add(f"{angle} = {position.name}.to(tl.float64) * {rate}")
-    body.add(f"{other} = {picked(Block.of(x), 2, _within(partner, width), width)}")
+    angle = body.set_new("angle", f"{position.name}.to(tl.float64) * {rate}")
+    other = body.set_new("partner", picked(Block.of(x), 2, _within(partner, width), width))
     turned = f"{other} * tl.sin({angle}).to(tl.float32)"
     straight = f"{x.name} * tl.cos({angle}).to(tl.float32)"
     return f"tl.where({is_first}, {straight} - {turned}, {turned} + {straight})"

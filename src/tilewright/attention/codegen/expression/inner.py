@@ -2,16 +2,18 @@
 
 from typing import Any
 
-from tilewright.attention.codegen.expression.elementwise import EmitterTable, number
+from tilewright.attention.codegen.expression.elementwise import (
+    EmitterTable,
+    identity,
+    number,
+    written,
+)
 from tilewright.attention.codegen.expression.gather import MOVES, Block, regrouped
 from tilewright.attention.codegen.expression.weighted import is_weighted, weighted_elements
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Node
 from tilewright.attention.ops import layout, linear, page_axis, reduce
-
-_LOWEST = {DType.FLOAT32: 'float("-inf")', DType.INT32: "-2147483648", DType.BOOL: "0"}
-_HIGHEST = {DType.FLOAT32: 'float("inf")', DType.INT32: "2147483647", DType.BOOL: "1"}
 
 
 def _sum(op: reduce.Sum, operands: tuple[Operand, ...], body: Body) -> str:
@@ -28,28 +30,24 @@ def _entries(op: reduce.Mean, x: Operand, body: Body) -> str:
 
 def _mean(op: reduce.Mean, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
-    total = f"tl.sum({_float_kept(op.dim, x, body)}, {op.dim}, keep_dims=True)"
+    total = f"tl.sum({body.kept(x, op.dim, '0', x.as_float())}, {op.dim}, keep_dims=True)"
     return f"tl.div_rn({total}, {_entries(op, x, body)})"
 
 
 def _l2_norm(op: reduce.L2Norm, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
-    text = _float_kept(op.dim, x, body)
+    text = body.kept(x, op.dim, "0", x.as_float())
     return f"tl.sqrt_rn(tl.sum({text} * {text}, {op.dim}, keep_dims=True))"
-
-
-def _float_kept(dim: int, x: Operand, body: Body, fill: str = "0") -> str:
-    return body.kept_source(x.as_float(), x, dim, fill)
 
 
 def _extreme(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
-    largest = isinstance(op, reduce.Max)
+    kind = "max" if isinstance(op, reduce.Max) else "min"
     dtype = x.type.dtype.computed
-    text = body.kept(x, op.dim, (_LOWEST if largest else _HIGHEST)[dtype])
+    text = body.kept(x, op.dim, identity(kind, dtype))
     if dtype is DType.BOOL:
         text = f"({text}).to(tl.int32)"
-    result = f"tl.{'max' if largest else 'min'}({text}, {op.dim}, keep_dims=True)"
+    result = f"tl.{kind}({text}, {op.dim}, keep_dims=True)"
     return f"({result} != 0)" if dtype is DType.BOOL else result
 
 
@@ -101,13 +99,11 @@ def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
 
 def _ranked(op: Any, x: Operand, body: Body) -> str:
     """Name what an order goes by: NaN and what is not there come last."""
-    lowest = _LOWEST[x.type.dtype.computed]
+    lowest = identity("max", x.type.dtype)
     text = body.kept(x, op.dim, lowest)
     if x.is_float:
         text = f"tl.where({x.name} == {x.name}, {text}, {lowest})"
-    name = body.new_name("ranked")
-    body.add(f"{name} = {text}")
-    return name
+    return body.set_new("ranked", text)
 
 
 def _arg_max(op: reduce.ArgMax, operands: tuple[Operand, ...], body: Body) -> str:
@@ -123,38 +119,39 @@ def _arg_top(op: reduce.ArgTop, operands: tuple[Operand, ...], body: Body) -> st
     (x,) = operands
     size = x.type.shape[op.dim - 1]
     ranked = _ranked(op, x, body)
-    extent, wanted = padded(size), padded(op.k)
-    here, there = (
-        ("[:, :, None, :]", "[:, None, :, :]")
-        if op.dim == 1
-        else ("[:, :, :, None]", "[:, :, None, :]")
-    )
-    spread = {1: "[None, :, None, None]", 2: "[None, None, :, None]"}[op.dim]
-    along = {1: "[None, None, :, None]", 2: "[None, None, None, :]"}[op.dim]
-    mine, other, place = (body.new_name(name) for name in ("mine", "other", "place"))
-    body.add(f"{mine} = tl.arange(0, {extent}){spread}")
-    body.add(f"{other} = tl.arange(0, {extent}){along}")
+    here, there, mine_axes, other_axes = _ORDER_AXES[op.dim]
+    mine, other, place = body.new_names("mine", "other", "place")
+    body.add(f"""
+        {mine} = tl.arange(0, {padded(size)}){mine_axes}
+        {other} = tl.arange(0, {padded(size)}){other_axes}
+    """)
     larger = f"{ranked}{there} > {ranked}{here}"
     equal = f"({ranked}{there} == {ranked}{here}) & ({other} < {mine})"
     before = f"(({larger}) | ({equal})) & ({other} < {size})"
     body.add(f"{place} = tl.sum(({before}).to(tl.int32), {op.dim + 1})")
-    wanted_place = f"tl.arange(0, {wanted}){spread}"
-    hit = f"({place}{there} == {wanted_place}) & ({other} < {size})"
+    wanted = f"tl.arange(0, {padded(op.k)}){mine_axes}"
+    hit = f"({place}{there} == {wanted}) & ({other} < {size})"
     return f"tl.sum(tl.where({hit}, {other}, 0), {op.dim + 1})"
+
+
+_ORDER_AXES = {
+    1: ("[:, :, None, :]", "[:, None, :, :]", "[None, :, None, None]", "[None, None, :, None]"),
+    2: ("[:, :, :, None]", "[:, :, None, :]", "[None, None, :, None]", "[None, None, None, :]"),
+}
+"""By axis: an entry, those it is compared with, and the numbers of both."""
 
 
 def _softmax(op: page_axis.Softmax, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
     scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
-    scaled = body.kept_source(f"{x.as_float()}{scale}", x, op.dim, 'float("-inf")')
-    logits, largest, weight, total = (
-        body.new_name(name) for name in ("logits", "largest", "weight", "total")
-    )
-    body.add(f"{logits} = {scaled}")
-    body.add(f"{largest} = tl.max({logits}, {op.dim}, keep_dims=True)")
-    shift = f'tl.where({largest} == float("-inf"), 0.0, {largest})'
-    body.add(f"{weight} = tl.exp({logits} - {shift})")
-    body.add(f"{total} = tl.sum({weight}, {op.dim}, keep_dims=True)")
+    scaled = body.kept(x, op.dim, 'float("-inf")', f"{x.as_float()}{scale}")
+    logits, largest, weight, total = body.new_names("logits", "largest", "weight", "total")
+    body.add(f"""
+        {logits} = {scaled}
+        {largest} = tl.max({logits}, {op.dim}, keep_dims=True)
+        {weight} = tl.exp({logits} - tl.where({largest} == float("-inf"), 0.0, {largest}))
+        {total} = tl.sum({weight}, {op.dim}, keep_dims=True)
+    """)
     return f"tl.div_rn({weight}, tl.where({total} == 0.0, 1.0, {total}))"
 
 
@@ -179,10 +176,6 @@ def product_elements(node: Node) -> int:
     return 0
 
 
-def _transpose(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    return f"tl.permute({operands[0].name}, (0, 2, 1))"
-
-
 def _mask_slice(op: layout.MaskSlice, operands: tuple[Operand, ...], body: Body) -> str:
     (x,) = operands
     index = body.index(op.dim, x.type.shape[op.dim - 1])
@@ -202,7 +195,7 @@ INNER: EmitterTable = {
     reduce.MaxInterleave: _interleaved,
     reduce.MinInterleave: _interleaved,
     reduce.L2NormInterleave: _interleaved,
-    layout.Transpose: _transpose,
+    layout.Transpose: written("tl.permute({x_name}, (0, 2, 1))"),
     layout.MaskSlice: _mask_slice,
     reduce.ArgMax: _arg_max,
     reduce.ArgTop: _arg_top,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.expression.memory import ROUNDINGS, converted
 from tilewright.attention.codegen.expression.side import SideEmitter
-from tilewright.attention.codegen.expression.stored import ROUNDINGS, converted
 from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Leading, Node
@@ -13,28 +13,6 @@ from tilewright.attention.ops import binary, layout, linear, reduce, unary
 _NARROW = (DType.FLOAT16, DType.BFLOAT16)
 _SPLIT = 4  # parts of a float32, the last of them 0: blocks are powers of two
 _LEAST_CONTRACTED = 16  # below that a matrix unit has nothing to do
-
-_PARTS = '''\
-@triton.jit
-def {narrow}_parts(value):
-    """A float32 [1, r, c] as the sum of {narrow} numbers [4, r, c], and the unit they count in.
-
-    Three of them have all its bits. The unit is a power of two that brings the largest number near
-    the end of the narrow range, so that no part falls below its beginning.
-    """
-    largest = tl.max(tl.max(tl.abs(value), 2, keep_dims=True), 1, keep_dims=True)
-    largest = tl.where(largest == 0.0, 1.0, largest)
-    unit = tl.exp2(tl.floor(tl.log2(largest)) - 14.0)
-    value = tl.div_rn(value, unit)
-    high = value.to(tl.{narrow})
-    value = value - high.to(tl.float32)
-    middle = value.to(tl.{narrow})
-    low = (value - middle.to(tl.float32)).to(tl.{narrow})
-    part = tl.arange(0, 4)[:, None, None]
-    parts = tl.where(part == 0, high, tl.where(part == 1, middle, low))
-    return tl.where(part == 3, 0.0, parts).to(tl.{narrow}), unit
-'''
-PART_HELPERS = tuple(_PARTS.format(narrow=narrow) for narrow in _NARROW)
 
 
 def dot_dtype(*dtypes: DType) -> DType:
@@ -56,9 +34,8 @@ def narrow_type(node: Node) -> DType | None:
     match node.op:
         case unary.Relu(alpha=0.0, beta=0.0) | layout.Transpose() | reduce.Max() | reduce.Min():
             pass
-        case unary.Add_Mul(alpha=0.0, beta=factor) | unary.Abs(alpha=0.0, beta=factor):
-            if abs(factor) != 1.0:
-                return None
+        case unary.Add_Mul(alpha=0.0, beta=1.0 | -1.0) | unary.Abs(alpha=0.0, beta=1.0 | -1.0):
+            pass
         case binary.Maximum() | binary.Minimum():
             pass
         case _:
@@ -93,18 +70,16 @@ def dot_source(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: 
     contracted, rows, columns = (
         body.extent(size) for size in (x.type.shape[1], pages.type.shape[0], row.type.shape[0])
     )
-    right = body.kept(operands[row], 2, "0")
-    unit = ""
+    name, right, unit = operands[row].name, body.kept(operands[row], 2, "0"), ""
     if narrow is not None and narrow_type(row) is not narrow:
-        name = operands[row].name
-        parts_name, unit = (body.new_name(f"{name}_{end}") for end in ("parts", "unit"))
+        parts_name, unit = body.new_names(f"{name}_parts", f"{name}_unit")
         body.add(f"{parts_name}, {unit} = {narrow}_parts({right})")
         right = parts_name
     elif narrow is not None:
         right = f"({right}).to(tl.{narrow})"
-    turned = body.new_name(f"{operands[row].name}_turned")  # ahead of the loop over pages
     parts = _SPLIT if unit else 1
-    body.add(f"{turned} = tl.trans(tl.reshape({right}, ({parts * columns}, {contracted})))")
+    right = f"tl.trans(tl.reshape({right}, ({parts * columns}, {contracted})))"
+    turned = body.set_new(f"{name}_turned", right)  # ahead of the loop over pages
     left = _operand(pages, operands[pages], narrow, stored, body)
     left = f"tl.reshape({left}, ({tile * rows}, {contracted}))"
     precision = "" if narrow else ', input_precision="ieee"'

@@ -6,9 +6,9 @@ Tables are read where they are needed, in strips of columns or head by head.
 from collections.abc import Callable, Sequence
 
 from tilewright.attention.codegen.expression.gather import Block, picked
-from tilewright.attention.codegen.expression.leaf_loads import table_of
+from tilewright.attention.codegen.expression.memory import table_of
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.source.builder import Body, Operand, load_source
+from tilewright.attention.codegen.source.builder import Body, Operand, load_source, unpadded
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import leaf, linear
 
@@ -74,18 +74,12 @@ def _strip(x: Node, y: Node) -> int:
     return strip
 
 
-def _names(body: Body, *wanted: str) -> list[str]:
-    return [body.new_name(name) for name in wanted]
-
-
-def _table_block(table: str, start: str, sizes: tuple[int, int], width: int) -> str:
-    """Load rows and columns of a table from an element on: two axes, 0 in the padding."""
-    rows, columns = sizes
+def _table_block(table: str, head: str, rows: int, columns: int) -> str:
+    """Load rows and columns of a head of a table: two axes, 0 in the padding."""
     row, column = f"tl.arange(0, {padded(rows)})[:, None]", f"tl.arange(0, {padded(columns)})"
-    place = f"{table} + {start} + {row} * {width} + {column}[None, :]"
-    inside = [f"({row} < {rows})"] if padded(rows) != rows else []
-    inside += [f"({column}[None, :] < {columns})"] if padded(columns) != columns else []
-    return f"{load_source(place, inside)}.to(tl.float32)"
+    place = f"{table} + {head} * {rows * columns} + {row} * {columns} + {column}[None, :]"
+    sizes = (row, rows, padded(rows)), (f"{column}[None, :]", columns, padded(columns))
+    return f"{load_source(place, unpadded(*sizes))}.to(tl.float32)"
 
 
 def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
@@ -93,8 +87,8 @@ def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
     operand, table = value(x), table_of(y, body)
     rows, width = y.type.shape
     strip = _strip(x, y)
-    out, start, part, weight, channel = _names(
-        body, "product", "first", "part", "weight", "channel"
+    out, start, part, weight, channel = body.new_names(
+        "product", "first", "part", "weight", "channel"
     )
     entry = f"tl.arange(0, {padded(rows)})[:, None]"
     source = Block.of(operand)
@@ -102,8 +96,7 @@ def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
     moved = (
         f"tl.gather({operand.as_float()}, tl.broadcast_to({places}, {source.extents(2, strip)}), 2)"
     )
-    inside = [f"({channel}[None, :] < {width})"]
-    inside += [f"({entry} < {rows})"] if padded(rows) != rows else []
+    inside = [f"({channel}[None, :] < {width})", *unpadded((entry, rows, padded(rows)))]
     place = f"{table} + {entry} * {width} + {channel}[None, :]"
     shape = f"({source.lead}, {padded(rows)}, {padded(source.rows)})"
     body.add(f"""
@@ -131,17 +124,16 @@ def _product_by_head(x: Node, y: Node, value: Value, body: Body) -> str:
     source = Block.of(operand)
     index = body.index(1, heads * rows)
     of_x = body.index(1, entries)
-    out, head, part, weight, found = _names(body, "product", "group", "part", "weight", "found")
+    out, head, part, weight, found = body.new_names("product", "group", "part", "weight", "found")
     shape = f"({source.lead}, {padded(heads * rows)}, {padded(entries)})"
     places = f"tl.minimum({of_x} + {head} * {entries}, {x.type.shape[0] - 1})"
-    start = f"{head} * {rows * width}"
     result = Block(found, rows, entries, False, source.lead)
     body.add(f"""
         {out} = tl.zeros({shape}, tl.float32)
         for {head} in range(0, {heads}):
             {part} = {picked(source, 1, places, entries)}
             {part} = {_zeros_beyond(part, width, operand)}
-            {weight} = {_table_block(table, start, (rows, width), width)}
+            {weight} = {_table_block(table, head, rows, width)}
             {found} = tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
             {_put_rows(out, index, heads * rows, result, head)}
     """)
@@ -163,14 +155,14 @@ def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, 
     width = inputs[0].type.shape[1]
     source = Block.of(descriptors)
     of_head, member = body.index(1, op.heads), body.index(1, op.descriptors)
-    score, head, asked, projected, part, dots = _names(
-        body, "score", "group", "asked", "projected", "part", "dots"
+    score, head, asked, projected, part, dots = body.new_names(
+        "score", "group", "asked", "projected", "part", "dots"
     )
     own = f"tl.where({of_head} == {head}, {query.name}, 0.0)"
     if padded(width) != width:
         own = f"tl.where({body.index(2, width)} < {width}, {own}, 0.0)"
     places = f"tl.minimum({member} + {head} * {op.descriptors}, {source.rows - 1})"
-    weights = _table_block(table, f"{head} * {width * op.rank}", (width, op.rank), op.rank)
+    weights = _table_block(table, head, width, op.rank)
     hidden = ""
     if padded(op.descriptors) != op.descriptors:
         hidden = f'{dots} = tl.where({member} < {op.descriptors}, {dots}, float("-inf"))'
@@ -195,15 +187,13 @@ def _learned_descriptor(
     x, tokens, width = value(inputs[0]), *inputs[0].type.shape
     token_table, key_table = (table_of(item, body) for item in inputs[1:])
     index = body.index(1, op.heads * op.descriptors)
-    out, head, page, pooled, found = _names(
-        body, "described", "group", "keys", "pooled", "descriptor"
+    out, head, page, pooled, found = body.new_names(
+        "described", "group", "keys", "pooled", "descriptor"
     )
     count = op.heads * op.descriptors
     kept = body.kept(x, 1, "0.0")
-    weights = _table_block(
-        token_table, f"{head} * {tokens * op.descriptors}", (tokens, op.descriptors), op.descriptors
-    )
-    keys = _table_block(key_table, f"{head} * {width * op.rank}", (width, op.rank), op.rank)
+    weights = _table_block(token_table, head, tokens, op.descriptors)
+    keys = _table_block(key_table, head, width, op.rank)
     block = Block(found, op.descriptors, op.rank, False, "1")
     body.add(f"""
         {page} = tl.reshape({kept}, ({padded(tokens)}, {padded(width)}))

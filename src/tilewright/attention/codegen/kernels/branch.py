@@ -1,13 +1,12 @@
 """The kernels of flows with several branches, gates or estimates: attention of each, then a sum."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.attend import emit_attend_pages
-from tilewright.attention.codegen.kernels.compute import scratch_holds
-from tilewright.attention.codegen.kernels.estimate import emit_estimate_pages, estimate_scratch
 from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
-from tilewright.attention.codegen.kernels.merge import emit_merge_parts, head_mask, part_scratch
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts, head_masks, output_places
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
@@ -19,19 +18,20 @@ from tilewright.attention.codegen.source.file import (
     ScratchAxis,
     lists_of,
     outputs_of,
+    parts_of,
 )
-from tilewright.attention.codegen.source.row import RowForm, row_start
-from tilewright.attention.codegen.source.tree import Statement, code
-from tilewright.attention.graph import Branch, Geometry, Graph, Node
+from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
+from tilewright.attention.codegen.source.tree import Source, joined, lines
+from tilewright.attention.graph import Branch, Estimate, EstimateOver, Geometry, Graph, Node
 
 
 @dataclass(frozen=True, slots=True)
 class BranchKernels:
     """Kernels in their order, the memory between them, and what they leave."""
 
-    emitted: tuple[Emitted, ...]
-    scratch: tuple[Scratch, ...]
-    results: tuple[Scratch, ...]
+    emitted: list[Emitted] = field(default_factory=list)
+    scratch: list[Scratch] = field(default_factory=list)
+    results: list[Scratch] = field(default_factory=list)
 
 
 def is_plain(graph: Graph) -> bool:
@@ -45,84 +45,72 @@ def branch_kernels(graph: Graph, form: RowForm, names: Mapping[Node, str]) -> Br
 
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
     """
-    sizes, branches = graph.geometry, graph.output.branches
-    emitted: list[Emitted] = []
-    scratch: list[Scratch] = []
-    results: list[Scratch] = []
+    sizes, branches, found = graph.geometry, graph.output.branches, BranchKernels()
     weighed: list[Weighed] = []
     for place, branch in enumerate(branches):
-        suffix = f"_{place}"
-        own_form = replace(form, suffix=suffix)
+        own_form = replace(form, suffix=f"_{place}")
         if branch.selection is not None:
-            emitted += _attention(branch.selection, own_form, names)
-            own = (*outputs_of(sizes), *(part_scratch(sizes) if form.has_parts else ()))
-            scratch += _suffixed(own, suffix)
-            results += _suffixed(lists_of(form), suffix)
-            weighed.append(_weighed(branch.selection, names, suffix))
+            marks, columns = names[branch.selection], branch.selection.type.shape[1]
+            found.emitted.extend(
+                [
+                    emit_list_pages(
+                        own_form, chosen=marks, columns=columns, axis=ScratchAxis.PAGES
+                    ),
+                    emit_attend_pages(own_form, chosen=marks if columns > 1 else None),
+                    *([emit_merge_parts(own_form)] if form.has_parts else []),
+                ]
+            )
+            found.scratch.extend(_suffixed(place, *outputs_of(sizes), *parts_of(form)))
+            found.results.extend(_suffixed(place, *lists_of(form)))
+            weighed.append(Weighed(marks, columns, f"log_sum_exp_{place}"))
         if branch.estimate is not None:
-            emitted.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
-            scratch += estimate_scratch(sizes, suffix)
-    emitted.append(emit_combine_branches(sizes, branches, names))
+            found.emitted.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
+            estimate = outputs_of(sizes, "estimate", "estimate_sum")
+            found.scratch.extend(_suffixed(place, *estimate))
+    found.emitted.append(_emit_combine_branches(sizes, branches, names))
     if wants_mass(graph):
-        emitted.append(emit_weigh_pages(form, weighed))
-    output, sums = outputs_of(sizes)
-    results += [output, sums] if is_one_softmax(branches) else [output]
-    return BranchKernels(tuple(emitted), tuple(scratch), tuple(results))
+        found.emitted.append(emit_weigh_pages(form, weighed))
+    found.results.extend(outputs_of(sizes)[: 1 + _is_one_softmax(branches)])
+    return found
 
 
-def _attention(selection: Node, form: RowForm, names: Mapping[Node, str]) -> list[Emitted]:
-    marks, columns = names[selection], selection.type.shape[1]
-    pages = ScratchAxis.PAGES
-    emitted = [
-        emit_list_pages(form, chosen=marks, columns=columns, axis=pages),
-        emit_attend_pages(form, chosen=marks if columns > 1 else None),
-    ]
-    return [*emitted, emit_merge_parts(form)] if form.has_parts else emitted
+def _suffixed(place: int, *scratch: Scratch) -> tuple[Scratch, ...]:
+    return tuple(replace(item, name=f"{item.name}_{place}") for item in scratch)
 
 
-def _suffixed(scratch: tuple[Scratch, ...], suffix: str) -> tuple[Scratch, ...]:
-    return tuple(replace(item, name=f"{item.name}{suffix}") for item in scratch)
-
-
-def _weighed(selection: Node, names: Mapping[Node, str], suffix: str) -> Weighed:
-    return Weighed(names[selection], selection.type.shape[1], f"log_sum_exp{suffix}")
-
-
-def is_one_softmax(branches: Sequence[Branch]) -> bool:
+def _is_one_softmax(branches: Sequence[Branch]) -> bool:
     """Tell whether the result is the output of one softmax, and so has a log-sum-exp."""
     return len(branches) == 1 and branches[0].gate is None
 
 
-def emit_combine_branches(
+def _emit_combine_branches(
     sizes: Geometry, branches: Sequence[Branch], names: Mapping[Node, str]
 ) -> Emitted:
     """Emit the sum of all branches; of a dense row it is the first branch that reads pages."""
     body = Body()
     heads, width = sizes.query_heads, sizes.value_dim
+    in_heads, in_channels = head_masks(sizes)
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
-    lines = []
-    for place, branch in enumerate(branches):
-        lines += _branch_code(sizes, branch, place, names, body)
+    sides = joined(
+        _branch_code(sizes, branch, place, names, body) for place, branch in enumerate(branches)
+    )
     terms = " + ".join(f"found_{place}" for place in range(len(branches)))
-    body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
+    body.need("reads_all")
     body.need("output", f"float32 [rows, {heads}, {width}]")
     body.add(f"""
         row = tl.program_id(0).to(tl.int64)
         query_head = tl.arange(0, {padded(heads)})[:, None]
         value_channel = tl.arange(0, {padded(width)})[None, :]
-    """)
-    body.statements += lines
-    body.add(f"""
+        {sides}
         is_dense = tl.load(reads_all + row) != 0
         found = tl.where(is_dense, exact_{dense}, {terms})
         places = {row_start(body, "output")} + query_head * {width} + value_channel
-        tl.store(places, found, mask={head_mask(sizes)})
+        tl.store(places, found, mask={in_channels})
     """)
-    if is_one_softmax(branches):
-        body.need("log_sum_exp", f"float32 [rows, {heads}]")
-        places = f"{row_start(body, 'log_sum_exp')} + query_head"
+    if _is_one_softmax(branches):
+        _, places = output_places(sizes, body, "output", "log_sum_exp")
         whole = "tl.where(is_dense, exact_sum_0, sum_0)"
-        body.add(f"tl.store({places}, {whole}, mask=query_head < {heads})")
+        body.add(f"tl.store({places}, {whole}, mask={in_heads})")
     purpose = "Branches times their gates: a program for each row."
     arrays = 1 + sum(
         (item.selection is not None) + (item.estimate is not None) for item in branches
@@ -133,54 +121,120 @@ def emit_combine_branches(
 
 def _branch_code(
     sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
-) -> list[Statement]:
+) -> Source:
     """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
-    lines: list[Statement] = []
+    in_heads, in_channels = head_masks(sizes)
+    arrays, loads, gated = {}, [], ""
     if branch.selection is not None:
-        arrays = (f"output_{place}", f"log_sum_exp_{place}")
-        lines += _load_code(sizes, arrays, (f"exact_{place}", f"exact_sum_{place}"), body)
+        arrays["exact"] = "output", "log_sum_exp"
     if branch.estimate is not None:
-        of_estimate = tuple(item.name for item in estimate_scratch(sizes, f"_{place}"))
-        lines += _load_code(sizes, of_estimate, (f"guess_{place}", f"guess_sum_{place}"), body)
-    lines += _joined_code(branch, place)
-    if branch.gate is None:
-        return lines
-    gate = body.need(names[branch.gate], scratch_holds(branch.gate))
-    start, heads = row_start(body, gate), sizes.query_heads
-    loaded = f"tl.load({start})"
-    if branch.gate.type.shape[0] > 1:
-        loaded = f"tl.load({start} + query_head, mask=query_head < {heads}, other=0)"
-    return [*lines, *code(f"found_{place} = found_{place} * {loaded}")]
+        arrays["guess"] = "estimate", "estimate_sum"
+    for name, (values, sums) in arrays.items():
+        places, sum_places = output_places(sizes, body, f"{values}_{place}", f"{sums}_{place}")
+        loads.append(
+            lines(f"""
+            {name}_{place} = tl.load({places}, mask={in_channels}, other=0)
+            {name}_sum_{place} = tl.load({sum_places}, mask={in_heads}, other=0)
+        """)
+        )
+    if branch.gate is not None:
+        start = row_start(body, body.need(names[branch.gate], scratch_holds(branch.gate)))
+        loaded = f"tl.load({start})"
+        if branch.gate.type.shape[0] > 1:
+            loaded = f"tl.load({start} + query_head, mask={in_heads}, other=0)"
+        gated = f"found_{place} = found_{place} * {loaded}"
+    return joined([*loads, _joined_code(list(arrays), place), gated])
 
 
-def _load_code(
-    sizes: Geometry, arrays: tuple[str, ...], names: tuple[str, str], body: Body
-) -> list[Statement]:
-    heads, width = sizes.query_heads, sizes.value_dim
-    out, sums = arrays
-    body.need(out, f"float32 [rows, {heads}, {width}]")
-    body.need(sums, f"float32 [rows, {heads}]")
-    places = f"{row_start(body, out)} + query_head * {width} + value_channel"
-    sum_places = f"{row_start(body, sums)} + query_head"
-    return code(f"""
-        {names[0]} = tl.load({places}, mask={head_mask(sizes)}, other=0)
-        {names[1]} = tl.load({sum_places}, mask=query_head < {heads}, other=0)
-    """)
-
-
-def _joined_code(branch: Branch, place: int) -> list[Statement]:
+def _joined_code(sides: Sequence[str], place: int) -> Source:
     """Join exact attention and estimate to one softmax; a side without tokens adds nothing."""
-    exact, guess = f"exact_{place}", f"guess_{place}"
-    if branch.estimate is None or branch.selection is None:
-        only, sums = (exact, "exact_sum") if branch.estimate is None else (guess, "guess_sum")
-        return code(f"found_{place} = {only}; sum_{place} = {sums}_{place}")
-    return code(f"""
+    if len(sides) == 1:
+        only = sides[0]
+        return lines(f"found_{place} = {only}_{place}; sum_{place} = {only}_sum_{place}")
+    return lines(f"""
         largest = tl.maximum(exact_sum_{place}, guess_sum_{place})
         shift = tl.where(largest == float("-inf"), 0.0, largest)
         read = tl.exp(exact_sum_{place} - shift)
         guessed = tl.exp(guess_sum_{place} - shift)
         total = read + guessed
         divisor = tl.where(total == 0.0, 1.0, total)
-        found_{place} = tl.div_rn({exact} * read + {guess} * guessed, divisor)
+        found_{place} = tl.div_rn(exact_{place} * read + guess_{place} * guessed, divisor)
         sum_{place} = shift + tl.log(total)
+    """)
+
+
+_SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
+
+
+def emit_estimate_pages(
+    form: RowForm, branch: Branch, estimate: Estimate, names: Mapping[Node, str]
+) -> Emitted:
+    """Emit an online softmax over entries of all pages, or of those that were not read."""
+    body, sizes = Body(), form.sizes
+    for node in (estimate.logits, estimate.values):
+        body.need(names[node], scratch_holds(node))
+    start = row_preamble(body, sizes.page_size)
+    heads, width = sizes.query_heads, sizes.value_dim
+    rows, columns = (max(_SMALLEST_DOT, padded(size)) for size in (heads, width))
+    entries = estimate.logits.type.shape[0]
+    tile = max(_SMALLEST_DOT, form.tiling.attend_tokens)
+    logits, values = (row_start(body, names[n]) for n in (estimate.logits, estimate.values))
+    skip = ""
+    if estimate.over is EstimateOver.UNSELECTED and branch.selection is not None:
+        skip = _skip_code(branch.selection, names, entries, body)
+    places, sum_places = output_places(
+        sizes, body, f"estimate{form.suffix}", f"estimate_sum{form.suffix}"
+    )
+    in_heads, in_channels = head_masks(sizes)
+    body.add(f"""
+        {start}
+        num_entries = num_pages * {entries}
+        query_head = tl.arange(0, {rows})[None, :]
+        value_channel = tl.arange(0, {columns})[None, :]
+        largest = tl.full((1, {rows}), float("-inf"), tl.float32)
+        total = tl.zeros((1, {rows}), tl.float32)
+        weighted = tl.zeros(({rows}, {columns}), tl.float32)
+        for start in range(0, num_entries, {tile}):
+            entry = start + tl.arange(0, {tile})[:, None]
+            counts = (entry < num_entries) & ({in_heads})
+            {skip}
+            places = {logits} + entry * {heads} + query_head
+            logits = tl.load(places, mask=counts, other=float("-inf"))
+            places = {values} + entry * {width} + value_channel
+            there = tl.max(counts.to(tl.int32), 1, keep_dims=True) != 0
+            values = tl.load(places, mask=there & (value_channel < {width}), other=0)
+            new_largest = tl.maximum(largest, tl.max(logits, 0, keep_dims=True))
+            shift = tl.where(new_largest == float("-inf"), 0.0, new_largest)
+            weights = tl.exp(logits - shift)
+            earlier = tl.exp(largest - shift)
+            total = total * earlier + tl.sum(weights, 0, keep_dims=True)
+            product = tl.dot(tl.trans(weights), values, input_precision="ieee")
+            weighted = weighted * tl.trans(earlier) + product
+            largest = new_largest
+        largest, total = tl.trans(largest), tl.trans(total)
+        query_head = tl.trans(query_head)
+        found = tl.div_rn(weighted, tl.where(total == 0.0, 1.0, total))
+        places = {places}
+        tl.store(places, found, mask={in_channels})
+        places = {sum_places}
+        tl.store(places, largest + tl.log(total), mask={in_heads})
+    """)
+    purpose = "Attention over estimates of pages: a program for each row."
+    page_bytes = entries * (heads + width) * NUMBER_BYTES + bool(skip)
+    traffic = Traffic(Stage.ATTENTION, heads * (width + 1) * NUMBER_BYTES, page_bytes)
+    return Emitted.of(f"estimate_pages{form.suffix}", purpose, body, Grid.ROWS, traffic)
+
+
+def _skip_code(selection: Node, names: Mapping[Node, str], entries: int, body: Body) -> Source:
+    """Leave out entries of pages that are read: by a query head, or by all of them."""
+    columns = selection.type.shape[1]
+    marks = body.need(names[selection], scratch_holds(selection))
+    body.need_all("first_reserved", "last_reserved", "reads_all")
+    place = f"page * {columns} + query_head" if columns > 1 else "page"
+    return lines(f"""
+        page = entry // {entries}
+        read = tl.load({row_start(body, marks)} + {place}, mask=counts, other=0)
+        ends = (page < first_reserved) | (page >= num_pages - last_reserved)
+        read = read | ends.to(tl.int8) | tl.load(reads_all + row)
+        counts = counts & (read == 0)
     """)

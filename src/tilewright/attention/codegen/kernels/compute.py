@@ -2,10 +2,23 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.expression.inner import product_elements
-from tilewright.attention.codegen.expression.leaf_loads import KeptLoads, load_pool
+from tilewright.attention.codegen.expression.memory import (
+    computed,
+    load,
+    load_entry,
+    load_input,
+    load_kept,
+    load_saved,
+    need_state,
+    pool_entry,
+    saved_stop,
+    scratch_holds,
+    store,
+    token_condition,
+)
 from tilewright.attention.codegen.expression.narrow_dot import (
     dot_source,
     exact_widths,
@@ -13,18 +26,27 @@ from tilewright.attention.codegen.expression.narrow_dot import (
     narrow_type,
 )
 from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS, SideEmitter
-from tilewright.attention.codegen.expression.stored import computed
-from tilewright.attention.codegen.kernels.state_writes import store_state
 from tilewright.attention.codegen.plan.rounds import is_repeated, is_row_op
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.plan.traffic import Stage, Traffic, page_traffic
-from tilewright.attention.codegen.source.builder import Body, load_source, name_values, store_source
+from tilewright.attention.codegen.plan.traffic import Traffic, page_traffic
+from tilewright.attention.codegen.source.builder import (
+    Body,
+    Operand,
+    load_source,
+    name_values,
+    store_source,
+)
 from tilewright.attention.codegen.source.file import Emitted, Grid
-from tilewright.attention.codegen.source.liveness import assigned, split_loop, without_unused
 from tilewright.attention.codegen.source.row import RowForm, row_start
-from tilewright.attention.codegen.source.tree import Loop, Statement, code
-from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node, StateWrite
+from tilewright.attention.codegen.source.tree import (
+    Statement,
+    assigned,
+    code,
+    split_loop,
+    without_unused,
+)
+from tilewright.attention.graph import FORMAT, DType, Graph, Leading, Node, Side, StateWrite
 from tilewright.attention.ops import leaf
 
 VARYING = ("own", "page", "there", "page_tokens", "block")
@@ -47,11 +69,11 @@ class PageWork:
     """What a round does for each tile of pages: ahead of the loop, and in each turn of it."""
 
     body: Body
-    ahead: tuple[Statement, ...]
-    inside: tuple[Statement, ...]
+    ahead: Sequence[Statement]
+    inside: Sequence[Statement]
     tile: int
-    names: Mapping[Node, str]
-    traffic: Traffic = field(default_factory=lambda: Traffic(Stage.SCORING))
+    traffic: Traffic
+    names: Mapping[Node, str] = field(default_factory=dict)
 
 
 def emit_compute_pages(
@@ -59,11 +81,12 @@ def emit_compute_pages(
 ) -> Emitted:
     """Emit the page kernel of a round; ``writes`` are states whose next value is known in it."""
     work = page_work(page_round, stored=roots, writes=writes)
-    name = f"compute_pages_{page_round.index}"
-    return page_kernel(name, "Values per page", page_round.form, work, Stage.SCORING)
+    return page_kernel(
+        f"compute_pages_{page_round.index}", "Values per page", page_round.form, work
+    )
 
 
-def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: Stage) -> Emitted:
+def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emitted:
     """Emit a kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
     body, tile = work.body, work.tile
     if form.target is None:
@@ -71,13 +94,12 @@ def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork, stage: 
         lines = [*_tile_code(form, work), *work.ahead, *work.inside]
     else:
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
-        loop = loop_code(form, work) if work.inside else ()  # a round may look at no page
-        lines = [*work.ahead, *loop]
-    start = form.preamble(body)
-    full = code(f"num_full = num_tokens // {form.page_size}")
-    body.statements = without_unused([*start, *full, *lines])
+        lines = [*work.ahead, *loop_code(form, work)]
+    full = f"num_full = num_tokens // {form.page_size}"
+    start = code(f"{form.preamble(body)}\n{full}")
+    body.statements = without_unused([*start, *lines])
     purpose = f"{what_for}: a program for each {what}."
-    return Emitted.of(name, purpose, body, grid, replace(work.traffic, stage=stage), tile=tile)
+    return Emitted.of(name, purpose, body, grid, work.traffic, tile=tile)
 
 
 def page_work(
@@ -92,30 +114,42 @@ def page_work(
     wanted = (*stored, *kept, *(write.value for write in writes))
     exact = exact_widths(wanted) if form.has_dots else frozenset[int]()
 
-    def emit(tile: int) -> tuple[Body, _Loads, dict[Node, str]]:
+    def emit(tile: int) -> SideEmitter:
         body = Body("page_tokens", form.page_size, graph.geometry.query_heads, exact)
         form.preamble(body)  # arguments in the order in which they are used
-        names = name_values(rounds, body)
         loads = _Loads(page_round, tile)
-        loads.emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
+        names = name_values(rounds, body)
+        loads.emitter = emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
         for node in stored:
-            _store(node, loads.emitter, page_round.scratch[node])
+            _store_scratch(node, emitter, page_round.scratch[node])
         for write in writes:
-            store_state(graph, write, loads.emitter)
+            _store_state(graph, write, emitter)
         for node in kept:
-            loads.emitter.value(node)
-        return body, loads, names
+            emitter.value(node)
+        return emitter
 
-    _, first, _ = emit(1)
-    tile = form.tiling.pages_for(first.largest_block())
-    body, loads, names = emit(tile)
+    tile = form.tiling.pages_for(_largest_block(emit(1), form))
+    emitter = emit(tile)
+    body, names = emitter.body, emitter.names
     has_table = "block_table" in body.arguments
-    traffic = page_traffic(loads.seen, stored, rounds, page_round.index, has_table=has_table)
-    lines = without_unused(body.statements, [names[node] for node in kept])
-    if form.target is None or not form.cut.hoists:
-        return PageWork(body, (), tuple(lines), tile, names, traffic)
-    ahead, inside = split_loop(lines, VARYING)
-    return PageWork(body, tuple(ahead), tuple(inside), tile, names, traffic)
+    traffic = page_traffic(emitter.done, stored, rounds, page_round.index, has_table=has_table)
+    inside = without_unused(body.statements, [names[node] for node in kept])
+    ahead: list[Statement] = []
+    if form.target is not None and form.cut.hoists:
+        ahead, inside = split_loop(inside, VARYING)
+    return PageWork(body, ahead, inside, tile, traffic, names)
+
+
+def _largest_block(emitter: SideEmitter, form: RowForm) -> int:
+    """Count the elements a page of the widest block."""
+    largest = 1
+    for node in (node for node in emitter.done if node.type.leading is Leading.PAGES):
+        rows, columns = map(emitter.body.extent, node.type.shape)
+        largest = max(largest, rows * columns)
+        is_small = node in emitter.loaded if form.target is None else form.has_dots and is_dot(node)
+        if not is_small:
+            largest = max(largest, padded(max(product_elements(node), 1)))
+    return largest
 
 
 def _tile_code(form: RowForm, work: PageWork) -> list[Statement]:
@@ -137,40 +171,38 @@ def _page_tokens(page_size: int) -> str:
     return f"page_tokens = tl.maximum({left}, 0)"
 
 
-def loop_code(form: RowForm, work: PageWork, after: Sequence[Statement] = ()) -> list[Statement]:
+def loop_code(form: RowForm, work: PageWork, after: str = "") -> list[Statement]:
     """Loop over the tiles of a member's pages. Block numbers are loaded one tile ahead.
 
     ``after`` is the end of each turn. Work that looks at no page has no loop.
     """
     if not work.inside and not after:
         return []
-    tile = work.tile
-    own = "page" if form.part is None else "own"
-    ahead = code(f"offset = tl.arange(0, {tile})[:, None, None]")
-    inside = code(f"""
+    tile, own = work.tile, "page" if form.part is None else "own"
+    block, blocks = "", f"tl.load(table + {{0}}, mask={{0}} < {form.num_own}, other=0)".format
+    ahead = [f"offset = tl.arange(0, {tile})[:, None, None]"]
+    if "block_table" in work.body.arguments:
+        ahead.append(f"table = {form.table(work.body)}")
+        block = f"block = {blocks(own)}.to(tl.int64)"
+        if form.cut.reads_ahead:
+            ahead.append(f"next_block = {blocks('offset')}")
+            following = blocks(f"start + {tile} + offset")
+            block = f"block = next_block.to(tl.int64); next_block = {following}"
+    inside = code(
+        f"""
         {own} = start + offset
         {f"page = {form.page_of('own')}" if form.part is not None else ""}
         there = {own} < {form.num_own}
         {_page_tokens(form.page_size)}
-    """)
-    if "block_table" in work.body.arguments:
-        ahead += code(f"table = {form.table(work.body)}")
-        if form.cut.reads_ahead:
-            ahead += code(f"next_block = {_block_of('offset', form)}")
-            inside += code(f"""
-                block = next_block.to(tl.int64)
-                next_block = {_block_of(f"start + {tile} + offset", form)}
-            """)
-        else:
-            inside += code(f"block = {_block_of(own, form)}.to(tl.int64)")
-    left = {"next_block"} | assigned(after)  # by a turn for the next one
-    inside = without_unused([*inside, *work.inside, *after], left)
-    return [*ahead, Loop.over("start", "0", form.num_own, tile, inside)]
-
-
-def _block_of(own: str, form: RowForm) -> str:
-    """Load block numbers of some of the member's pages."""
-    return f"tl.load(table + {own}, mask={own} < {form.num_own}, other=0)"
+        {block}
+        ...
+        {after}
+        """,
+        work.inside,
+    )
+    left = {"next_block"} | assigned(code(after))  # by a turn for the next one
+    loop = f"for start in range(0, {form.num_own}, {tile}):\n    ..."
+    return code("\n".join([*ahead, loop]), without_unused(inside, left))
 
 
 @dataclass(slots=True)
@@ -180,103 +212,90 @@ class _Loads:
     of: PageRound
     tile: int
     emitter: SideEmitter = field(init=False)
-    _kept: KeptLoads = field(init=False)
     _stored: dict[Node, str] = field(default_factory=dict)  # as memory has them
-    seen: list[Node] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._kept = KeptLoads(self.of.graph)
 
     def __call__(self, node: Node, body: Body) -> str | None:
-        self.seen.append(node)
-        kept = self._kept(node, body)
+        kept = load_kept(self.of.graph, node, body)
         if kept is not None:
             return kept
         window = window_of(node)
         if window is not None:
             is_input = isinstance(window.source.op, leaf.Input)
-            return (_load_input if is_input else self._load_field)(node, window, body)
+            return load_input(window, body) if is_input else self._load_field(node, window, body)
         earlier = self.of.rounds[node] < self.of.index and not is_repeated(node)
         if earlier or is_row_op(node):
-            return _load_scratch(node, self.of.scratch[node], body)
+            place, conditions = _scratch_place(node, self.of.scratch[node], body)
+            return computed(load_source(place, conditions), node.type.dtype)
         if self.of.form.has_dots:
             return dot_source(node, self.emitter, self._stored, self.tile)
         return None
 
-    def largest_block(self) -> int:
-        """Count the elements a page of the widest block."""
-        if self.of.form.target is None:
-            return self.emitter.largest_block
-        blocks = [1]
-        for node in self.seen:
-            if node.type.leading is Leading.PAGES:
-                rows, columns = node.type.shape
-                body = self.emitter.body
-                blocks.append(body.extent(rows) * body.extent(columns))
-                if not (self.of.form.has_dots and is_dot(node)):
-                    blocks.append(padded(max(product_elements(node), 1)))
-        return max(blocks)
-
     def _load_field(self, node: Node, window: Window, body: Body) -> str:
         """Load a field: missing tokens are 0, a summary of an unfinished page its initial value."""
-        name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
-        (found,) = (item for item in self.of.graph.fields if item.name == name)
-        written = {write.target for write in self.of.graph.field_writes}
-        if name in self.of.graph.geometry.reserved_fields:
-            token = body.index(1, node.type.shape[0])
-            token = f"{token} + {window.row}" if window.row else token
-            condition = f"({token} < page_tokens)"
-        elif self.of.graph.partial_pages and name in written:
+        graph, form = self.of.graph, self.of.form
+        name = str(getattr(window.source.op, "variable", ""))
+        (found,) = (item for item in graph.fields if item.name == name)
+        condition = "(page < num_full)"
+        if name in graph.geometry.reserved_fields:
+            condition = token_condition(window, body)
+        elif graph.partial_pages and name in {write.target for write in graph.field_writes}:
             condition = "there"
-        else:
-            condition = "(page < num_full)"
-        narrow = self.of.form.has_dots and bool(narrow_type(node)) and math.isfinite(found.initial)
-        loaded = load_pool(node, window, condition, found.initial, body, as_stored=narrow)
-        self.of.form.table(body)
-        if not narrow:
+        start, entry = pool_entry(window, body)
+        if not (form.has_dots and narrow_type(node) and math.isfinite(found.initial)):
+            loaded = load_entry(start, entry, window, [condition], body, found.initial)
+            form.table(body)
             return loaded
-        kept = self._stored[node] = body.new_name(f"{name}_stored")
-        body.add(f"{kept} = {loaded}")
-        return computed(kept, whole.dtype)
+        whole, conditions = window.whole, [condition, *body.inside(window.shape)]
+        place = body.place(start, entry, window.shape, whole.shape, window.skip)
+        form.table(body)
+        stored = load(place, conditions, whole.dtype, found.initial)
+        self._stored[node] = body.set_new(f"{name}_stored", stored)
+        return computed(self._stored[node], whole.dtype)
 
 
-def _load_input(node: Node, window: Window, body: Body) -> str:
-    name, whole = str(getattr(window.source.op, "variable", "")), window.source.type
-    sizes = ", ".join(map(str, whole.shape))
-    given = body.need(f"{name}_in", f"{whole.dtype} [requests, KV heads, {sizes}]")
-    skip = window.row * window.row_length + window.column
-    place = body.place(row_start(body, given), "", node.type.shape, whole.shape, skip)
-    return computed(load_source(place, body.inside(node.type.shape)), whole.dtype)
-
-
-def scratch_holds(node: Node) -> str:
-    """Say what scratch memory of a value holds."""
-    sizes = ", ".join(map(str, node.type.shape))
-    dtype = "int8" if node.type.dtype is DType.BOOL else node.type.dtype.computed
-    axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, pages"
-    return f"{dtype} [{axes}, {sizes}]"
-
-
-def _scratch_place(node: Node, name: str, body: Body) -> str:
-    """Return pointers to the value of a row, or of a page of it."""
+def _scratch_place(node: Node, name: str, body: Body) -> tuple[str, list[str]]:
+    """Return pointers to the value of a row, or of a page of it, and which of them are there."""
     body.need(name, scratch_holds(node))
-    entry = "" if node.type.format is FORMAT.BATCHED else "page"
-    return body.place(row_start(body, name), entry, node.type.shape, node.type.shape)
+    per_row = node.type.format is FORMAT.BATCHED  # every tile stores the same value per row
+    start = row_start(body, name)
+    place = body.place(start, "" if per_row else "page", node.type.shape, node.type.shape)
+    return place, [*([] if per_row else ["there"]), *body.inside(node.type.shape)]
 
 
-def _load_scratch(node: Node, name: str, body: Body) -> str:
-    place = _scratch_place(node, name, body)
-    conditions = body.inside(node.type.shape)
-    if node.type.format is not FORMAT.BATCHED:
-        conditions.insert(0, "there")
-    return computed(load_source(place, conditions), node.type.dtype)
-
-
-def _store(node: Node, emitter: SideEmitter, name: str) -> None:
+def _store_scratch(node: Node, emitter: SideEmitter, name: str) -> None:
     value, body = emitter.value(node), emitter.body
-    place = _scratch_place(node, name, body)
-    conditions = body.inside(node.type.shape)
-    if node.type.format is not FORMAT.BATCHED:  # every tile stores the same value per row
-        conditions.insert(0, "there")
+    place, conditions = _scratch_place(node, name, body)
     text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
     body.add(store_source(place, text, conditions))
+
+
+def _store_state(graph: Graph, write: StateWrite, emitter: SideEmitter) -> None:
+    """Emit the store of a state variable for the next step.
+
+    The next step's state is other memory than the last one's, since a later kernel may read that.
+    So a page that this step does not advance is copied, if an earlier step has saved it. What an
+    op remembers advances in every complete page, and in the unfinished one if the flow
+    summarizes it.
+    """
+    (state,) = (item for item in graph.states if item.name == write.target)
+    body, value = emitter.body, emitter.value(write.value)
+    memory = need_state(state.name, "next", state.type, body)
+    has_state = "there" if graph.partial_pages else "there & (page < num_full)"
+    if state.is_saved:
+        body.need("state_pages")
+        stop = body.once("state_stop", "tl.load(state_pages + row)")
+        reads = (
+            node
+            for node in graph.nodes(Side.INDEXER)
+            if isinstance(node.op, leaf.StateRead) and node.op.variable == state.name
+        )
+        known = next(reads, None)
+        if known is not None:
+            before = emitter.value(known).name
+        else:
+            before = body.new_name(f"{state.name}_before")
+            body.add(f"{before} = {load_saved(state, body)}")
+        chosen = f"tl.where(page < state_stop, {value.name}, {before})"
+        value = Operand(body.set_new(f"{state.name}_after", chosen), state.type)
+        has_state = f"there & (page < tl.maximum({stop}, {saved_stop(body)}))"
+    store(body, value, state.type, row_start(body, memory), "page", has_state)

@@ -1,74 +1,56 @@
 """The kernel that packs chosen pages into lists."""
 
 from tilewright.attention.codegen.plan.target import Deal, padded
-from tilewright.attention.codegen.plan.traffic import Stage, list_traffic
+from tilewright.attention.codegen.plan.traffic import list_traffic
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis
-from tilewright.attention.codegen.source.liveness import without_unused
-from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
-from tilewright.attention.codegen.source.stage import StageFunction
-from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis, StageFunction
+from tilewright.attention.codegen.source.row import RowForm, row_start
+from tilewright.attention.codegen.source.tree import Source, code, lines, without_unused
 
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
     """Emit the lists of pages that some query head chose, in order, their lengths and tokens."""
     stage = list_stage(form, chosen=chosen, columns=columns, axis=axis)
     body = stage.body
-    body.statements = without_unused([*form.preamble(body), *stage.statements])
+    body.statements = without_unused([*code(form.preamble(body)), *body.statements])
     what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
     purpose = f"Chosen pages in logical order: a program for each {what}."
-    return Emitted.of(f"list_pages{form.suffix}", purpose, body, grid, list_traffic(columns))
+    return Emitted.of(f"list_pages{form.suffix}", purpose, body, grid, stage.traffic)
 
 
 def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
-    """List the pages of a member, in a function that a kernel of more stages calls."""
-    body = form.body()
-    statements = _list_code(form, body, chosen=chosen, columns=columns, axis=axis)
-    purpose = "Chosen pages in logical order."
-    traffic = list_traffic(columns)
-    return StageFunction("list_pages", Stage.SELECTION, purpose, body, statements, traffic=traffic)
-
-
-def _list_code(
-    form: RowForm, body: Body, *, chosen: str, columns: int, axis: ScratchAxis
-) -> list[Statement]:
-    """List numbers of a member's own pages; ``axis`` says how the marks lie."""
+    """List the numbers of a member's own pages; ``axis`` says how the marks lie."""
+    body, tile, size = form.body(), form.tiling.row_tile, form.page_size
     pages = "rows, pages" if axis is ScratchAxis.PAGES else "rows, members, pages"
     body.need(chosen, f"int8 [{pages}, 1, {columns}]")
-    need_reserved(body)
-    body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
-    lists, length, tokens = need_lists(form, body)
+    body.need_all("first_reserved", "last_reserved", "reads_all")
+    lists, lengths, totals = need_lists(form, body)
     marks = row_start(body, chosen, form.part if axis is ScratchAxis.MEMBER_PAGES else None)
     listed = row_start(body, lists, form.part)
-    tile, size = form.tiling.row_tile, form.page_size
     load, mark = _marks(form, columns, axis)
-    turn = code(f"""
-        own = start + tl.arange(0, {tile})
-        page = {form.page_of("own")}
-        there = own < {form.num_own}
-    """)
-    turn += load
-    turn += code(f"""
-        read = (({mark} | everything) != 0) | (page < first_reserved)
-        read = (read | (page >= num_pages - last_reserved)) & there
-        place = length + tl.cumsum(read.to(tl.int32), 0) - 1
-        tl.store(listed + place, own, mask=read)
-        length += tl.sum(read.to(tl.int32), 0)
-        tokens += tl.sum(tl.where(read, tl.minimum(num_tokens - page * {size}, {size}), 0), 0)
-    """)
-    start = code(f"""
+    body.add(f"""
         everything = tl.load(reads_all + row)
         marks = {marks}
         listed = {listed}
         length = tl.zeros((), tl.int32)
         tokens = tl.zeros((), tl.int32)
+        for start in range(0, {form.num_own}, {tile}):
+            own = start + tl.arange(0, {tile})
+            page = {form.page_of("own")}
+            there = own < {form.num_own}
+            {load}
+            read = (({mark} | everything) != 0) | (page < first_reserved)
+            read = (read | (page >= num_pages - last_reserved)) & there
+            place = length + tl.cumsum(read.to(tl.int32), 0) - 1
+            tl.store(listed + place, own, mask=read)
+            length += tl.sum(read.to(tl.int32), 0)
+            tokens += tl.sum(tl.where(read, tl.minimum(num_tokens - page * {size}, {size}), 0), 0)
+        tl.store({row_start(body, lengths, form.part)}, length)
+        tl.store({row_start(body, totals, form.part)}, tokens)
     """)
-    ending = code(f"""
-        tl.store({row_start(body, length, form.part)}, length)
-        tl.store({row_start(body, tokens, form.part)}, tokens)
-    """)
-    return [*start, Loop.over("start", "0", form.num_own, tile, turn), *ending]
+    purpose = "Chosen pages in logical order."
+    return StageFunction("list_pages", purpose, body, list_traffic(columns))
 
 
 def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
@@ -80,14 +62,14 @@ def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
     )
 
 
-def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[list[Statement], str]:
+def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[Source, str]:
     """Load marks; return an expression that is not 0 for a page with one in some column, too."""
     place = "own" if axis is ScratchAxis.MEMBER_PAGES else "page"
     members = form.members if axis is ScratchAxis.PAGES and form.deal is Deal.DEALT else 1
     if columns == members == 1:
-        return code(f"mark = tl.load(marks + {place}, mask=there, other=0)"), "mark"
+        return lines(f"mark = tl.load(marks + {place}, mask=there, other=0)"), "mark"
     if members == 1:
-        return code(f"""
+        return lines(f"""
             column = tl.arange(0, {padded(columns)})[None, :]
             inside = there[:, None] & (column < {columns})
             mark = tl.load(marks + {place}[:, None] * {columns} + column, mask=inside, other=0)
@@ -96,7 +78,7 @@ def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[list[Stateme
     # neighbours in memory belong to all members in turn: those of one are picked from all
     width = members * columns
     inside = f"(own[:, None] * {width} + column < num_pages * {columns}) & (column < {width})"
-    return code(f"""
+    return lines(f"""
         column = tl.arange(0, {padded(width)})[None, :]
         inside = {inside}
         mark = tl.load(marks + own[:, None] * {width} + column, mask=inside, other=0)

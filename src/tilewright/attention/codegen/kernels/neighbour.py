@@ -3,33 +3,31 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.attention.codegen.expression.elementwise import number
-from tilewright.attention.codegen.kernels.row_work import RowWork, identity
+from tilewright.attention.codegen.expression.elementwise import identity, number
+from tilewright.attention.codegen.kernels.row_work import COMBINED, RowWork
 from tilewright.attention.codegen.source.row import row_start
-from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import FORMAT, DType, Op
 from tilewright.attention.ops import choose, page_axis
 
-COMBINED = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
-"""Two values as one, by the name of a reduction."""
 
-
-def _shift_pages(work: RowWork) -> list[Statement]:
+def _shift_pages(work: RowWork) -> Source:
     op: Any = work.node.op
     fill = number(op.fill) if work.dtype.is_float else str(int(op.fill))
     if work.node.type.dtype is DType.BOOL:
         fill = str(int(bool(op.fill)))
-    turn = f"""
-        other = page + {op.offset}
-        inside = (page < num_pages) & (other >= 0) & (other < num_pages)
-        value = {work.load("inside", "0", page="other")}
-        value = tl.where(inside, value, {fill})
-        {work.store("value", "page < num_pages")}
-    """
-    return work.tiles(turn, "0", "num_pages")
+    return lines(f"""
+        {work.tiles("0", "num_pages")}
+            {work.page}
+            other = page + {op.offset}
+            inside = (page < num_pages) & (other >= 0) & (other < num_pages)
+            value = {work.load("inside", "0", page="other")}
+            value = tl.where(inside, value, {fill})
+            {work.store("value", "page < num_pages")}
+    """)
 
 
-def _pool_pages(work: RowWork) -> list[Statement]:
+def _pool_pages(work: RowWork) -> Source:
     """Reduce a window of pages, which is shorter at the ends of the span."""
     op: Any = work.node.op
     reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
@@ -39,46 +37,61 @@ def _pool_pages(work: RowWork) -> list[Statement]:
         last = f"tl.minimum(page + {op.after}, stop - 1)"
         count = f"{last} - tl.maximum(page - {op.before}, first) + 1"
         mean = f"found = tl.div_rn(found, tl.maximum({count}, 1).to(tl.float32))"
-    turn = f"""
-        found = tl.full(({work.tile},), {empty}, tl.float32)
-        for offset in range(-{op.before}, {op.after + 1}):
-            other = page + offset
-            inside = (page < stop) & (other >= first) & (other < stop)
-            value = tl.where(inside, {work.load("inside", "0", page="other")}, {empty})
-            found = {COMBINED[reduction].format("found", "value")}
-        {mean}
-        {work.store("found", "page < stop")}
-    """
-    return [*work.span(), *work.tiles(turn), *work.pass_through()]
+    found = COMBINED[reduction].format("found", "value")
+    turn = lines(f"""
+        {work.tiles()}
+            {work.page}
+            found = tl.full(({work.tile},), {empty}, tl.float32)
+            for offset in range(-{op.before}, {op.after + 1}):
+                other = page + offset
+                inside = (page < stop) & (other >= first) & (other < stop)
+                value = tl.where(inside, {work.load("inside", "0", page="other")}, {empty})
+                found = {found}
+            {mean}
+            {work.store("found", "page < stop")}
+        {work.pass_through()}
+    """)
+    return joined([work.span(), turn])
 
 
-def _conv1d(work: RowWork) -> list[Statement]:
+def _conv1d(work: RowWork) -> Source:
     """Convolve along pages, with zeros before the first page of the span."""
     op: Any = work.node.op
     taps = [[value for row in tap for value in row] for tap in op.weight]
-    turn = code(f"found = tl.zeros(({work.tile},), tl.float32)")
+    terms = Source()
     for back, tap in enumerate(taps):
         inside = f"(page < stop) & (page - {back} >= first)"
-        turn += _weight_code(tap)
-        turn += code(f"""
-            value = {work.load(inside, "0", back=back)}
+        value = work.load(inside, "0", back=back)
+        terms = lines(f"""
+            {terms}
+            {_weight_code(tap)}
+            value = {value}
             found += value * weight
         """)
     span = work.span()
-    turn += code(work.store("found", "page < stop"))
-    return [*span, *work.tiles(turn), *work.pass_through()]
+    return lines(f"""
+        {span}
+        {work.tiles()}
+            {work.page}
+            found = tl.zeros(({work.tile},), tl.float32)
+            {terms}
+            {work.store("found", "page < stop")}
+        {work.pass_through()}
+    """)
 
 
-def _weight_code(tap: list[float]) -> list[Statement]:
+def _weight_code(tap: list[float]) -> Source:
     """Set the weight of the program's column."""
-    lines = code(f"weight = {number(tap[0])}")
-    if len(set(tap)) > 1:
-        for column, value in enumerate(tap[1:], 1):
-            lines += code(f"weight = tl.where(column == {column}, {number(value)}, weight)")
-    return lines
+    weight = number(tap[0])
+    others = enumerate(tap[1:], 1) if len(set(tap)) > 1 else ()
+    steps = [
+        f"weight = tl.where(column == {column}, {number(value)}, weight)"
+        for column, value in others
+    ]
+    return joined([f"weight = {weight}", *steps])
 
 
-def _cum_sum(work: RowWork) -> list[Statement]:
+def _cum_sum(work: RowWork) -> Source:
     """Add up tile by tile with what came before; in reverse from the last page on."""
     op: Any = work.node.op
     page, inside = f"start + tl.arange(0, {work.tile})", "page < stop"
@@ -86,39 +99,38 @@ def _cum_sum(work: RowWork) -> list[Statement]:
         page = f"stop - 1 - (start - first) - tl.arange(0, {work.tile})"
         inside = "page >= first"
     span = work.span()
-    turn = code(f"""
-        page = {page}
-        value = {work.load(inside, "0")}
-        {work.store("before + tl.cumsum(value, 0)", inside)}
-        before += tl.sum(value, 0)
+    return lines(f"""
+        {span}
+        before = tl.zeros((), tl.{work.dtype})
+        {work.tiles()}
+            page = {page}
+            value = {work.load(inside, "0")}
+            {work.store("before + tl.cumsum(value, 0)", inside)}
+            before += tl.sum(value, 0)
+        {work.pass_through()}
     """)
-    return [
-        *span,
-        *code(f"before = tl.zeros((), tl.{work.dtype})"),
-        Loop.over("start", "first", "stop", work.tile, turn),
-        *work.pass_through(),
-    ]
 
 
-def _gather(work: RowWork) -> list[Statement]:
+def _gather(work: RowWork) -> Source:
     """Gather pages by their logical position; one outside gives 0."""
     index = row_start(work.body, work.operands[1])
     inside = "(other >= 0) & (other < num_pages)"
     if work.node.inputs[1].type.format is FORMAT.BATCHED:
-        return code(f"""
+        return lines(f"""
             other = tl.load({index})
             inside = {inside}
             {work.store_row(work.load("inside", "0", page="other"))}
         """)
-    turn = f"""
-        other = tl.load({index} + page, mask=page < num_pages, other=-1)
-        inside = {inside}
-        {work.store(work.load("inside", "0", page="other"), "page < num_pages")}
-    """
-    return work.tiles(turn, "0", "num_pages")
+    return lines(f"""
+        {work.tiles("0", "num_pages")}
+            {work.page}
+            other = tl.load({index} + page, mask=page < num_pages, other=-1)
+            inside = {inside}
+            {work.store(work.load("inside", "0", page="other"), "page < num_pages")}
+    """)
 
 
-NEIGHBOURS: dict[type[Op], Callable[[RowWork], list[Statement]]] = {
+NEIGHBOURS: dict[type[Op], Callable[[RowWork], Source]] = {
     page_axis.ShiftPages: _shift_pages,
     page_axis.PoolPages: _pool_pages,
     page_axis.Conv1d: _conv1d,

@@ -4,10 +4,10 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilewright.attention.codegen.expression.elementwise import number
-from tilewright.attention.codegen.kernels.compute import scratch_holds
-from tilewright.attention.codegen.kernels.neighbour import COMBINED, NEIGHBOURS
-from tilewright.attention.codegen.kernels.row_work import OUTSIDE, RowWork, identity
+from tilewright.attention.codegen.expression.elementwise import identity, number
+from tilewright.attention.codegen.expression.memory import scratch_holds
+from tilewright.attention.codegen.kernels.neighbour import NEIGHBOURS
+from tilewright.attention.codegen.kernels.row_work import COMBINED, OUTSIDE, RowWork
 from tilewright.attention.codegen.plan.traffic import (
     MARK_BYTES,
     NUMBER_BYTES,
@@ -17,8 +17,8 @@ from tilewright.attention.codegen.plan.traffic import (
 )
 from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid
-from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_preamble, row_start
-from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
+from tilewright.attention.codegen.source.tree import Source, Statement, called, joined, lines
 from tilewright.attention.graph import DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
@@ -39,12 +39,11 @@ def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]
         body.need(memory, scratch_holds(item))
     body.need(names[node], scratch_holds(node))
     work = RowWork(node, operands, names[node], form.tiling.row_tile, form.page_size, body)
-    body.statements += row_preamble(body, form.page_size, remark_of(node))
+    body.add(row_preamble(body, form.page_size), remark=remark_of(node))
     body.add("column = tl.program_id(1)")
-    lines = ROW_OPS[type(node.op)](work)
-    body.statements += lines
+    body.add(ROW_OPS[type(node.op)](work))
     purpose = f"{node.op.name}: a program for each row and column."
-    name, traffic = f"{node.op.name.lower()}_{index}", _traffic(work, lines)
+    name, traffic = f"{node.op.name.lower()}_{index}", _traffic(work, body.statements)
     return Emitted.of(name, purpose, body, Grid.ROW_COLUMNS, traffic, tile=work.columns)
 
 
@@ -54,21 +53,24 @@ def _traffic(work: RowWork, statements: Sequence[Statement]) -> Traffic:
     Pages outside of a span are few, and are not counted.
     """
     page_bytes = head_bytes = 0
-    for loop in statements:
-        for statement in loop.inner():
-            moved = _moved_bytes(work, statement)
-            turns = _turns(statement) if isinstance(statement, Loop) else 1
-            if turns is None:  # one for each KV head
-                head_bytes += moved
-            else:
-                page_bytes += turns * moved
+    for statement in (item for loop in statements for item in loop.body):
+        moved, turns = _moved_bytes(work, statement), _turns(statement.syntax)
+        if turns is None:  # one for each KV head
+            head_bytes += moved
+        else:
+            page_bytes += turns * moved
     return Traffic(Stage.SCORING, page_bytes=page_bytes, head_bytes=head_bytes)
 
 
-def _turns(loop: Loop) -> int | None:
-    """Return how often a loop with literal bounds goes round; None for other bounds."""
-    first, stop = (bound.whole_number() for bound in loop.bounds)
-    return None if first is None or stop is None else stop - first
+def _turns(syntax: ast.stmt) -> int | None:
+    """Return how often a loop with literal bounds goes round; None for others, 1 if it is none."""
+    match syntax:
+        case ast.For(iter=ast.Call(args=[first, stop])):
+            try:
+                return int(ast.literal_eval(stop)) - int(ast.literal_eval(first))
+            except ValueError:
+                return None
+    return 1
 
 
 def _moved_bytes(work: RowWork, statement: Statement) -> int:
@@ -82,8 +84,8 @@ def _moved_bytes(work: RowWork, statement: Statement) -> int:
         for item in (work.source, work.node)
     )
     moved = {"tl.load": read, "tl.store": written}
-    calls = (item for item in statement.calls() if not _is_outside(item[1]))
-    return sum(moved.get(name, 0) for name, _ in calls)
+    calls = called([statement])
+    return sum(moved.get(name, 0) for name, call in calls if not _is_outside(call))
 
 
 def _is_outside(call: ast.Call) -> bool:
@@ -91,7 +93,7 @@ def _is_outside(call: ast.Call) -> bool:
     return any(isinstance(mask, ast.Name) and mask.id == OUTSIDE for mask in masks)
 
 
-def _reduction(work: RowWork) -> list[Statement]:
+def _reduction(work: RowWork) -> Source:
     op: Any = work.node.op
     reduction, dtype = _REDUCTIONS[type(op)], work.dtype
     empty = identity(reduction, work.node.type.dtype)
@@ -101,98 +103,92 @@ def _reduction(work: RowWork) -> list[Statement]:
     elif isinstance(op, reduce.Mean):
         final = "tl.div_rn(found, tl.maximum(stop - first, 1).to(tl.float32))"
     squared = "value = value * value" if isinstance(op, reduce.L2Norm) else ""
-    return [
-        *work.span(),
-        *code(f"found = tl.full((), {empty}, tl.{dtype})"),
-        *work.tiles(f"""
+    span = work.span()
+    return lines(f"""
+        {span}
+        found = tl.full((), {empty}, tl.{dtype})
+        {work.tiles()}
+            {work.page}
             value = {work.load("page < stop", empty)}
             {squared}
             found = {COMBINED[reduction].format("found", f"tl.{reduction}(value, 0)")}
-        """),
-        *code(f"""
-            found = tl.where(stop > first, {final}, 0)
-            {work.store_row("found")}
-        """),
-    ]
+        found = tl.where(stop > first, {final}, 0)
+        {work.store_row("found")}
+    """)
 
 
-def _arg_max(work: RowWork) -> list[Statement]:
+def _arg_max(work: RowWork) -> Source:
     """Find the first page of the largest value; NaN is the smallest."""
     dtype = work.source.type.dtype.computed
     lowest = identity("max", dtype)
     value = work.load("page < stop", lowest, dtype=dtype)
     numbers = f"value = tl.where(value == value, value, {lowest})" if dtype.is_float else ""
-    return [
-        *work.span(),
-        *code(f"""
-            largest = tl.full((), {lowest}, tl.{dtype})
-            found = tl.zeros((), tl.int32) + first
-        """),
-        *work.tiles(f"""
+    span = work.span()
+    return lines(f"""
+        {span}
+        largest = tl.full((), {lowest}, tl.{dtype})
+        found = tl.zeros((), tl.int32) + first
+        {work.tiles()}
+            {work.page}
             value = {value}
             {numbers}
             here = tl.max(value, 0)
             place = tl.min(tl.where(value == here, page, 2147483647), 0)
             found = tl.where(here > largest, place, found)
             largest = tl.maximum(largest, here)
-        """),
-        *code(work.store_row("tl.where(stop > first, found, 0)")),
-    ]
+        {work.store_row("tl.where(stop > first, found, 0)")}
+    """)
 
 
-def _softmax(work: RowWork) -> list[Statement]:
+def _softmax(work: RowWork) -> Source:
     op: Any = work.node.op
     scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
     inside = work.load("page < stop", "0")
     value = f'tl.where(page < stop, {inside}{scale}, float("-inf"))'
     span = work.span()
-    share = f"""
-        value = {work.load("page < num_pages", "0")}
-        share = tl.div_rn(tl.exp(value{scale} - largest), total)
-        value = tl.where((page >= first) & (page < stop), share, value)
-        {work.store("value", "page < num_pages")}
-    """
-    return [
-        *span,
-        *code('largest = tl.full((), float("-inf"), tl.float32)'),
-        *work.tiles(f"""
+    return lines(f"""
+        {span}
+        largest = tl.full((), float("-inf"), tl.float32)
+        {work.tiles()}
+            {work.page}
             value = {value}
             largest = tl.maximum(largest, tl.max(value, 0))
-        """),
-        *code("""
-            largest = tl.where(largest == float("-inf"), 0.0, largest)
-            total = tl.zeros((), tl.float32)
-        """),
-        *work.tiles(f"""
+        largest = tl.where(largest == float("-inf"), 0.0, largest)
+        total = tl.zeros((), tl.float32)
+        {work.tiles()}
+            {work.page}
             value = {value}
             total += tl.sum(tl.exp(value - largest), 0)
-        """),
-        *code("total = tl.where(total == 0.0, 1.0, total)"),
-        *work.tiles(share, "0", "num_pages"),
-    ]
+        total = tl.where(total == 0.0, 1.0, total)
+        {work.tiles("0", "num_pages")}
+            {work.page}
+            value = {work.load("page < num_pages", "0")}
+            share = tl.div_rn(tl.exp(value{scale} - largest), total)
+            value = tl.where((page >= first) & (page < stop), share, value)
+            {work.store("value", "page < num_pages")}
+    """)
 
 
-def _normalize(work: RowWork) -> list[Statement]:
+def _normalize(work: RowWork) -> Source:
     span = work.span()
-    divided = f"""
-        value = {work.load("page < num_pages", "0")}
-        inside = (page >= first) & (page < stop)
-        value = tl.where(inside, tl.div_rn(value, norm), value)
-        {work.store("value", "page < num_pages")}
-    """
-    return [
-        *span,
-        *code("total = tl.zeros((), tl.float32)"),
-        *work.tiles(f"""
+    return lines(f"""
+        {span}
+        total = tl.zeros((), tl.float32)
+        {work.tiles()}
+            {work.page}
             value = {work.load("page < stop", "0")}
             total += tl.sum(value * value, 0)
-        """),
-        *code("norm = tl.maximum(tl.sqrt_rn(total), 1e-12)"),
-        *work.tiles(divided, "0", "num_pages"),
-    ]
+        norm = tl.maximum(tl.sqrt_rn(total), 1e-12)
+        {work.tiles("0", "num_pages")}
+            {work.page}
+            value = {work.load("page < num_pages", "0")}
+            inside = (page >= first) & (page < stop)
+            value = tl.where(inside, tl.div_rn(value, norm), value)
+            {work.store("value", "page < num_pages")}
+    """)
 
 
-def _across_heads(work: RowWork) -> list[Statement]:
+def _across_heads(work: RowWork) -> Source:
     """Reduce over the heads of a request: each computes the same value, in the same order."""
     op: Any = work.node.op
     reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
@@ -203,37 +199,41 @@ def _across_heads(work: RowWork) -> list[Statement]:
     place += " + column" if work.is_per_row else f" + page{factor} + column"
     mask = "" if work.is_per_row else ", mask=page < num_pages, other=0"
     shape = "()" if work.is_per_row else f"({work.tile},)"
-    found = code(f"""
+    found = lines(f"""
         found = tl.full({shape}, {identity(reduction, DType.FLOAT32)}, tl.float32)
         for other in range(0, num_kv_heads):
             value = tl.load({place}{mask}).to(tl.float32)
             found = {COMBINED[reduction].format("found", "value")}
     """)
     if op.kind is page_axis.Kind.MEAN:
-        found += code("found = found / num_kv_heads")
+        found = joined([found, "found = found / num_kv_heads"])
     if work.is_per_row:
-        return [*found, *code(work.store_row("found"))]
-    return work.tiles([*found, *code(work.store("found", "page < num_pages"))], "0", "num_pages")
+        return joined([found, work.store_row("found")])
+    return lines(f"""
+        {work.tiles("0", "num_pages")}
+            {work.page}
+            {found}
+            {work.store("found", "page < num_pages")}
+    """)
 
 
-def _selected_tokens(work: RowWork) -> list[Statement]:
+def _selected_tokens(work: RowWork) -> Source:
     """Count tokens of pages that are chosen or reserved; only the last page may be short."""
-    need_reserved(work.body)
+    work.body.need_all("first_reserved", "last_reserved")
     size = work.page_size
-    turn = f"""
-        chosen = {work.load("page < num_pages", "0")}
-        read = (chosen != 0) | (page < first_reserved) | (page >= num_pages - last_reserved)
-        tokens = tl.minimum(num_tokens - page * {size}, {size})
-        found += tl.sum(tl.where(read & (page < num_pages), tokens, 0), 0)
-    """
-    return [
-        *code("found = tl.zeros((), tl.int32)"),
-        *work.tiles(turn, "0", "num_pages"),
-        *code(work.store_row("found")),
-    ]
+    return lines(f"""
+        found = tl.zeros((), tl.int32)
+        {work.tiles("0", "num_pages")}
+            {work.page}
+            chosen = {work.load("page < num_pages", "0")}
+            read = (chosen != 0) | (page < first_reserved) | (page >= num_pages - last_reserved)
+            tokens = tl.minimum(num_tokens - page * {size}, {size})
+            found += tl.sum(tl.where(read & (page < num_pages), tokens, 0), 0)
+        {work.store_row("found")}
+    """)
 
 
-RowEmitter = Callable[[RowWork], list[Statement]]
+RowEmitter = Callable[[RowWork], Source]
 
 ROW_OPS: dict[type[Op], RowEmitter] = {
     **dict.fromkeys(_REDUCTIONS, _reduction),

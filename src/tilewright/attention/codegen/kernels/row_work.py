@@ -4,22 +4,15 @@ from dataclasses import dataclass
 
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.row import row_start, span_code
-from tilewright.attention.codegen.source.tree import Loop, Statement, code
+from tilewright.attention.codegen.source.tree import Source, lines
 from tilewright.attention.graph import FORMAT, DType, Node, Span
 
 OUTSIDE = "outside"
 """The mask of loads and stores of pages that an op does not see."""
 
 
-def identity(reduction: str, dtype: DType) -> str:
-    """Return what changes no sum, maximum or minimum."""
-    if reduction == "sum":
-        return "0"
-    if dtype is DType.BOOL:
-        return "0" if reduction == "max" else "1"
-    if dtype.is_float:
-        return 'float("-inf")' if reduction == "max" else 'float("inf")'
-    return "-2147483648" if reduction == "max" else "2147483647"
+COMBINED = {"sum": "{0} + {1}", "max": "tl.maximum({0}, {1})", "min": "tl.minimum({0}, {1})"}
+"""Two values as one, by the name of a reduction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +40,20 @@ class RowWork:
     @property
     def dtype(self) -> DType:
         """What the op computes in: bools as whole numbers."""
-        return _number(self.node.type.dtype)
+        dtype = self.node.type.dtype
+        return DType.INT32 if dtype is DType.BOOL else dtype.computed
 
-    def span(self) -> list[Statement]:
+    def span(self) -> Source:
         return span_code(getattr(self.node.op, "span", Span.ALL), self.body)
 
-    def tiles(
-        self, turn: str | list[Statement], first: str = "first", stop: str = "stop"
-    ) -> list[Statement]:
-        """Loop over tiles; ``turn`` is what is done with ``page``, the numbers of its pages."""
-        page = code(f"page = start + tl.arange(0, {self.tile})")
-        inside = code(turn) if isinstance(turn, str) else turn
-        return [Loop.over("start", first, stop, self.tile, [*page, *inside])]
+    def tiles(self, first: str = "first", stop: str = "stop") -> str:
+        """Begin a loop over tiles: its body is indented once more than this line."""
+        return f"for start in range({first}, {stop}, {self.tile}):"
+
+    @property
+    def page(self) -> str:
+        """Set ``page``, the numbers of the pages of a tile."""
+        return f"page = start + tl.arange(0, {self.tile})"
 
     def place(self, memory: str, page: str = "page", back: int = 0) -> str:
         page = f"{page} - {back}" if back else page
@@ -87,15 +82,16 @@ class RowWork:
         place = f"{row_start(self.body, self.result)} + column"
         return f"tl.store({place}, {self._kept(value)})"
 
-    def pass_through(self) -> list[Statement]:
+    def pass_through(self) -> Source:
         """Copy pages outside the span, which keep their value."""
         if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
-            return []
-        turn = f"""
-            {OUTSIDE} = (page < num_pages) & ((page < first) | (page >= stop))
-            {self.store(self.load(OUTSIDE, "0"), OUTSIDE)}
-        """
-        return self.tiles(turn, "0", "num_pages")
+            return Source()
+        return lines(f"""
+            {self.tiles("0", "num_pages")}
+                {self.page}
+                {OUTSIDE} = (page < num_pages) & ((page < first) | (page >= stop))
+                {self.store(self.load(OUTSIDE, "0"), OUTSIDE)}
+        """)
 
     @property
     def is_per_row(self) -> bool:
@@ -103,7 +99,3 @@ class RowWork:
 
     def _kept(self, value: str) -> str:
         return f"({value}).to(tl.int8)" if self.node.type.dtype is DType.BOOL else value
-
-
-def _number(dtype: DType) -> DType:
-    return DType.INT32 if dtype is DType.BOOL else dtype.computed

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.attention.codegen.expression.leaf_loads import mass_memory
-from tilewright.attention.codegen.expression.stored import zero_of
+from tilewright.attention.codegen.expression.memory import mass_memory, zero_of
 from tilewright.attention.codegen.kernels.compute import VARYING, PageWork, page_kernel
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import (
@@ -16,9 +15,8 @@ from tilewright.attention.codegen.plan.traffic import (
 )
 from tilewright.attention.codegen.source.builder import Body, load_source, store_source
 from tilewright.attention.codegen.source.file import Emitted
-from tilewright.attention.codegen.source.liveness import split_loop
-from tilewright.attention.codegen.source.row import RowForm, need_reserved, row_start
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.row import RowForm, row_start
+from tilewright.attention.codegen.source.tree import Source, joined, lines, split_loop
 from tilewright.attention.graph import Geometry, Graph, Side
 from tilewright.attention.ops import leaf
 
@@ -43,22 +41,24 @@ def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
     form.preamble(body)
     heads = sizes.query_heads
     body.index(2, heads)
-    reads = [line for place, item in enumerate(branches) for line in _read_code(item, place, body)]
+    reads = joined(_read_code(item, place, body) for place, item in enumerate(branches))
     logits = _logit_code(form, len(branches), body)
     terms = [_term(item, place, body) for place, item in enumerate(branches)]
     memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
     place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
     conditions = ["there", *body.inside((1, heads))]
-    lines = [*body.statements, *_always_code(body), *reads, *logits]
-    lines += code(f"""
+    body.add(f"""
+        {_always_code(body)}
+        {reads}
+        {logits}
         mass = {" + ".join(terms)}
         {store_source(place, "mass", conditions)}
     """)
     elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
-    ahead, inside = split_loop(lines, VARYING)
+    ahead, inside = split_loop(body.statements, VARYING)
     tile, traffic = form.tiling.pages_for(elements), _traffic(sizes, branches)
-    work = PageWork(body, tuple(ahead), tuple(inside), tile, {}, traffic)
-    return page_kernel("weigh_pages", "Attention of each page", form, work, Stage.ATTENTION)
+    work = PageWork(body, ahead, inside, tile, traffic)
+    return page_kernel("weigh_pages", "Attention of each page", form, work)
 
 
 def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
@@ -70,15 +70,14 @@ def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
     return Traffic(Stage.ATTENTION, query, per_page, keys)
 
 
-def _always_code(body: Body) -> list[Statement]:
+def _always_code(body: Body) -> str:
     """Set ``always``, the pages that every branch reads."""
-    body.need("reads_all", "int8 [rows]: whether the plan makes a row dense")
-    need_reserved(body)
+    body.need_all("reads_all", "first_reserved", "last_reserved")
     ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
-    return code(f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0")
+    return f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0"
 
 
-def _read_code(branch: Weighed, place: int, body: Body) -> list[Statement]:
+def _read_code(branch: Weighed, place: int, body: Body) -> Source:
     """Set ``read_0``, whether query heads of a branch read a page, and whether some does."""
     shape = (1, branch.columns)
     body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
@@ -87,21 +86,20 @@ def _read_code(branch: Weighed, place: int, body: Body) -> list[Statement]:
     some = f"read_{place}"
     if branch.columns > 1:
         some = f"(tl.max(read_{place}.to(tl.int32), 2, keep_dims=True) != 0)"
-    return code(f"""
+    return lines(f"""
         read_{place} = always | ({marks} != 0)
         some_{place} = {some}
     """)
 
 
-def _logit_code(form: RowForm, branches: int, body: Body) -> list[Statement]:
+def _logit_code(form: RowForm, branches: int, body: Body) -> Source:
     """Compute logits [pages, tokens, query heads] of the pages that some branch read."""
     sizes = form.sizes
     heads, width, size = sizes.query_heads, sizes.key_dim, sizes.page_size
     pool = next(iter(pools_of(sizes)))
     body.need("q_in", f"{sizes.query_dtype} [requests, KV heads, {heads}, {width}]")
     body.need(pool, f"{sizes.kv_dtype} [KV heads, blocks, {size}, {width}]")
-    body.need("num_blocks", "blocks of the pools")
-    body.need("scale", "factor of logits")
+    body.need_all("num_blocks", "scale")
     form.table(body)
     query = body.place(row_start(body, "q_in"), "", (heads, width), (heads, width))
     keys = body.place(pool, "(head * num_blocks + block)", (size, width), (size, width))
@@ -109,7 +107,7 @@ def _logit_code(form: RowForm, branches: int, body: Body) -> list[Statement]:
     token = body.index(1, size)
     read = " | ".join(f"some_{place}" for place in range(branches))
     there = [f"({read})", f"({token} < page_tokens)", *body.inside((size, width))[-1:]]
-    return code(f"""
+    return lines(f"""
         query = {asked}.to(tl.float32)
         keys = {load_source(keys, there, zero_of(sizes.kv_dtype))}.to(tl.float32)
         logits = tl.sum(keys[:, :, None, :] * query[:, None, :, :], 3) * scale

@@ -1,9 +1,8 @@
 """Deciding which stages share a kernel: by bytes moved, launches, space on the chip, workers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from tilewright.attention.codegen.plan.cut import Cut, Decision, Fusion, Selection
 from tilewright.attention.codegen.plan.rounds import is_row_op, page_roots
 from tilewright.attention.codegen.plan.selection import (
     SelectionCost,
@@ -11,7 +10,7 @@ from tilewright.attention.codegen.plan.selection import (
     selection_costs,
     turns_of,
 )
-from tilewright.attention.codegen.plan.target import Target
+from tilewright.attention.codegen.plan.target import Cut, Decision, Fusion, Selection, Target
 from tilewright.attention.codegen.plan.traffic import (
     LIST_BYTES,
     MARK_BYTES,
@@ -23,14 +22,6 @@ from tilewright.attention.graph import Node
 WITHOUT = "left out by the cut that was given"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedCut:
-    """How pages are selected, which stages share kernels, and every choice with its reason."""
-
-    cut: Cut
-    decisions: tuple[Decision, ...]
-
-
 def plan_cut(
     target: Target | None,
     chosen: Node,
@@ -40,8 +31,8 @@ def plan_cut(
     segment: int,
     apart: str = "",
     wanted: Cut | None = None,
-) -> PlannedCut:
-    """Plan what costs least for a row, as far as a cut that is given allows.
+) -> tuple[Cut, tuple[Decision, ...]]:
+    """Plan what costs least for a row, as far as a cut that is given allows, with all reasons.
 
     ``kept`` candidates of a segment can be enough (0: nobody knows how many), and a kernel that
     scores has segments of so many pages; ``apart`` says why a selection must be a kernel of its
@@ -49,35 +40,28 @@ def plan_cut(
     """
     base = wanted or Cut()
     if target is None:
-        found = [_without_target(kept)]
         reason = "programs have tiles and parts, none a whole row"
+        found = [_without_target(kept)]
         found += [Decision(item, is_accepted=False, reason=reason) for item in Fusion]
-        return PlannedCut(_made(base, found), tuple(found))
-    costs = selection_costs(target, chosen, kept=kept, segment=segment, apart=apart)
-    taken = _cheapest(costs, base.selection)
-    named = base.selection if base.selection is taken.selection else None
-    choices = [_selection(target, cost, taken, named) for cost in costs]
-    apart_too = _not_scored_alone(chosen, rounds)
-    fusions = _decide(
-        [
-            _score_select(target, taken, taken.not_fused or apart_too),
-            _select_list(target, taken),
-            _list_attend(target),
-        ],
-        wanted,
-    )
-    return PlannedCut(_made(base, [*choices, *fusions]), (*choices, *fusions))
-
-
-def _made(base: Cut, decisions: Sequence[Decision]) -> Cut:
-    accepted = [item.choice for item in decisions if item.is_accepted]
-    return Cut(
-        fusions=frozenset(item for item in accepted if isinstance(item, Fusion)),
-        selection=next(item for item in accepted if isinstance(item, Selection)),
-        has_dots=base.has_dots,
-        hoists=base.hoists,
-        reads_ahead=base.reads_ahead,
-    )
+    else:
+        costs = selection_costs(target, chosen, kept=kept, segment=segment, apart=apart)
+        taken = _cheapest(costs, base.selection)
+        named = base.selection if base.selection is taken.selection else None
+        alone = taken.not_fused or _not_scored_alone(chosen, rounds)
+        fusions = (
+            _score_select(target, taken, alone), _select_list(target, taken), _list_attend(target)
+        )  # fmt: skip
+        found = [_selection(target, cost, taken, named) for cost in costs]
+        found += [
+            replace(item, is_accepted=False, reason=WITHOUT)
+            if item.is_accepted and wanted is not None and item.choice not in wanted.fusions
+            else item
+            for item in fusions
+        ]
+    accepted = [item.choice for item in found if item.is_accepted]
+    fused = frozenset(item for item in accepted if isinstance(item, Fusion))
+    (selected,) = (item for item in accepted if isinstance(item, Selection))
+    return replace(base, fusions=fused, selection=selected), tuple(found)
 
 
 def _without_target(kept: int) -> Decision:
@@ -85,18 +69,6 @@ def _without_target(kept: int) -> Decision:
         reason = f"scores are read twice: the best {kept} of each segment, then who is among them"
         return Decision(Selection.SEGMENTS, True, reason)
     return Decision(Selection.DIGITS, True, "nothing bounds how many pages a row may choose")
-
-
-def _decide(planned: Sequence[Decision], wanted: Cut | None) -> list[Decision]:
-    """Leave out of what is planned the fusions that a given cut does not have."""
-    if wanted is None:
-        return list(planned)
-    return [
-        item
-        if item.choice in wanted.fusions or not item.is_accepted
-        else Decision(item.choice, False, WITHOUT, item.num_bytes, item.other_bytes, item.saved_ps)
-        for item in planned
-    ]
 
 
 def _cheapest(costs: Sequence[SelectionCost], wanted: Selection | None) -> SelectionCost:

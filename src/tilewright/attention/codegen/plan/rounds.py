@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from tilewright.attention.graph import Graph, Leading, Node, Side
+from tilewright.attention.graph import Graph, Leading, Node, Side, StateWrite
 
 
 def is_row_op(node: Node) -> bool:
@@ -43,3 +43,11 @@ def page_roots(rounds: Mapping[Node, int], wanted: Iterable[Node], index: int) -
         if rounds[node] == index and not is_row_op(node):
             found[node] = None
     return list(found)
+
+
+def writes_by_round(graph: Graph, rounds: Mapping[Node, int]) -> dict[int, list[StateWrite]]:
+    """Find the round whose page kernel can write each state: the first that has its value."""
+    found: dict[int, list[StateWrite]] = {}
+    for write in graph.state_writes:
+        found.setdefault(rounds[write.value] + is_row_op(write.value), []).append(write)
+    return found

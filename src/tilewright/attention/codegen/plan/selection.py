@@ -1,10 +1,8 @@
 """What each way to select the pages of a row costs: memory, spilled registers, queues, launches."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tilewright.attention.codegen.plan.cut import Selection
-from tilewright.attention.codegen.plan.target import Merge, Target
+from tilewright.attention.codegen.plan.target import Merge, Selection, Target
 from tilewright.attention.codegen.plan.traffic import select_page_bytes
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import selection as ops
@@ -49,35 +47,23 @@ def selection_costs(
     target: Target, chosen: Node, *, kept: int, segment: int, apart: str
 ) -> tuple[SelectionCost, ...]:
     """Return the costs of all ways, possible or not."""
-    return tuple(_costs(target, chosen, kept, segment, apart))
-
-
-def _can_select_block(node: Node) -> bool:
-    """Tell whether the op takes a count of pages, all query heads together."""
-    known = isinstance(node.op, ops.TopK | ops.ApproxTopK | ops.Threshold)
-    return known and node.type.shape[1] == 1
-
-
-def _costs(
-    target: Target, chosen: Node, kept: int, segment: int, apart: str
-) -> Iterator[SelectionCost]:
     not_shared = apart or _not_shared(target, chosen)
-    yield _block(target, not_shared)
-    yield _segments(target, kept, not_shared or _too_small(kept, segment), kept > target.pages)
-    yield _apart(target, Selection.DIGITS, "", not_shared or "digits are looked for in memory")
+    too_small = f"segments of {segment} pages, of which {kept} are kept" if segment < kept else ""
+    return (
+        _block(target, not_shared),
+        _segments(target, kept, not_shared or too_small),
+        _apart(target, Selection.DIGITS, "", not_shared or "digits are looked for in memory"),
+    )
 
 
 def _not_shared(target: Target, chosen: Node) -> str:
     """Say why the programs of a row cannot choose among their pages; return "" if they can."""
-    if not _can_select_block(chosen):
+    by_count = isinstance(chosen.op, ops.TopK | ops.ApproxTopK | ops.Threshold)
+    if not by_count or chosen.type.shape[1] != 1:
         return f"{chosen.op.name} is no choice by count for all query heads together"
     if target.members > 1 and Merge.IPCQ not in target.merges:
         return f"{target.members} members choose together, and have no queues"
     return ""
-
-
-def _too_small(kept: int, segment: int) -> str:
-    return f"segments of {segment} pages, of which {kept} are kept" if segment < kept else ""
 
 
 def _block(target: Target, not_shared: str) -> SelectionCost:
@@ -94,9 +80,9 @@ def _block(target: Target, not_shared: str) -> SelectionCost:
     return SelectionCost(Selection.BLOCK, reason, num_bytes * target.members, time_ps, why_not)
 
 
-def _segments(target: Target, kept: int, not_fused: str, keeps_all: bool) -> SelectionCost:
+def _segments(target: Target, kept: int, not_fused: str) -> SelectionCost:
     why_not = "" if kept else "nothing bounds how many pages a row may choose"
-    if kept and keeps_all:
+    if kept > target.pages:
         why_not = f"{kept} candidates would be kept of {target.pages} pages"
     if not_fused:
         return _apart(target, Selection.SEGMENTS, why_not, not_fused, kept)

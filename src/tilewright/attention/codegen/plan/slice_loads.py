@@ -4,24 +4,33 @@ from collections.abc import Container
 from dataclasses import replace
 from typing import NamedTuple
 
-from tilewright.attention.graph import Graph, Node, Op, Scope, keep, make_node, rebuild
+from tilewright.attention.graph import Graph, Node, Op, Scope, ValueType, keep, make_node, rebuild
 from tilewright.attention.ops import layout, leaf, reduce
 
 _REDUCTIONS = (reduce.Sum, reduce.Mean, reduce.Max, reduce.Min, reduce.L2Norm)
 
 
 class Window(NamedTuple):
-    """A part of a variable: where it begins, and how long a row of the whole is."""
+    """A part of a variable: its shape, and where it begins."""
 
     source: Node
-    row: int
-    column: int
-    row_length: int
+    shape: tuple[int, ...]
+    row: int = 0
+    column: int = 0
+
+    @property
+    def name(self) -> str:
+        """The variable, as names of arguments have it."""
+        return str(getattr(self.source.op, "variable", "")).replace(".", "_")
+
+    @property
+    def whole(self) -> ValueType:
+        return self.source.type
 
     @property
     def skip(self) -> int:
         """Elements of the variable before the first one of the part."""
-        return self.row * self.row_length + self.column
+        return self.row * self.whole.shape[1] + self.column
 
 
 def push_slices(graph: Graph, elementwise: Container[type[Op]]) -> Graph:
@@ -42,7 +51,7 @@ def push_slices(graph: Graph, elementwise: Container[type[Op]]) -> Graph:
 
 def window_of(node: Node) -> Window | None:
     """Return the part of a variable that a node is; None if computed, or with an axis of heads."""
-    row = column = 0
+    row, column, shape = 0, 0, node.type.shape
     while isinstance(node.op, layout.Slice):
         if node.op.dim == 1:
             row += node.op.start
@@ -52,7 +61,7 @@ def window_of(node: Node) -> Window | None:
     kinds = leaf.Input | leaf.FieldRead | leaf.StateRead | leaf.ParameterRead
     if not isinstance(node.op, kinds) or len(node.type.shape) != 2:
         return None
-    return Window(node, row, column, node.type.shape[1])
+    return Window(node, shape, row, column)
 
 
 class _Moved(NamedTuple):

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tilewright.attention.codegen.plan.cut import Selection
 from tilewright.attention.codegen.plan.rounds import is_row_op
 from tilewright.attention.codegen.plan.slice_loads import window_of
+from tilewright.attention.codegen.plan.target import Selection
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry, Leading, Node
 from tilewright.attention.ops import leaf
 
@@ -50,17 +50,6 @@ class Traffic:
         """
         page_bytes = self.page_bytes + heads * self.head_bytes
         return self.row_bytes + pages * page_bytes + listed * self.listed_bytes
-
-
-def predicted_bytes(
-    traffic: Iterable[Traffic], *, pages: int, listed: int, heads: int = 1
-) -> dict[Stage, int]:
-    """Add up the bytes of a row by stage."""
-    found: dict[Stage, int] = {}
-    for item in traffic:
-        num_bytes = item.of(pages=pages, listed=listed, heads=heads)
-        found[item.stage] = found.get(item.stage, 0) + num_bytes
-    return found
 
 
 def page_traffic(

@@ -3,19 +3,41 @@
 import builtins
 import keyword
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.tree import Statement, code
-from tilewright.attention.graph import DType, Node, ValueType
+from tilewright.attention.graph import Node, ValueType
 
-
-def tl_dtype(dtype: DType) -> str:
-    """Return the element type that a computed value has in a kernel."""
-    return {DType.FLOAT32: "tl.float32", DType.INT32: "tl.int32", DType.BOOL: "tl.int1"}[
-        dtype.computed
-    ]
+ARGUMENTS: Mapping[str, str] = {
+    "at_least": "int32 [rows]: candidates that the plan takes at least",
+    "at_most": "int32 [rows]: and at most",
+    "block_table": "integers: where the pages of a row lie in the pools",
+    "by_mass": "int8 [rows]: whether the plan asks for a share",
+    "first_reserved": "pages that every row reads at its beginning",
+    "kept_pages": "int32 [requests]: pages whose state the last step wrote",
+    "last_reserved": "and at its end",
+    "layer": "number of the layer",
+    "mass": "float64 [rows]: that share of the softmax over scores",
+    "member_pages": "pages of a member, but for the last one of a row",
+    "new_blocks": "integers [new pages]: where they lie in the pools",
+    "new_pages": "int32 [new pages]: their logical positions",
+    "new_tokens": "int32 [new pages]: tokens that are there",
+    "num_blocks": "blocks of the pools",
+    "num_kv_heads": "rows are requests times KV heads",
+    "num_tokens_ptr": "int32 [requests]: tokens of each, the new one included",
+    "reads_all": "int8 [rows]: whether the plan makes a row dense",
+    "saved_pages": "int32 [rows]: pages from 0 on whose state earlier steps saved",
+    "scale": "factor of logits",
+    "state_pages": "int32 [rows]: pages from 0 on whose state this step advances",
+    "step_ptr": "int32 [requests]: decode steps made before",
+    "table_head": "and from a KV head to the next",
+    "table_member": "and from a member to the next",
+    "table_request": "entries of the table from a request to the next",
+    "threshold": "float32 [rows]: between, those that score as much",
+}
+"""What arguments of a fixed meaning hold; those of a flow are told where they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +51,12 @@ class Operand:
     def is_float(self) -> bool:
         return self.type.dtype.is_float
 
-    def as_float(self) -> str:
-        return self.name if self.is_float else f"{self.name}.to(tl.float32)"
+    def as_float(self, text: str = "") -> str:
+        """Write the value, or an expression of its type, in float32."""
+        text = text or self.name
+        if self.is_float:
+            return text
+        return f"{text if text.isidentifier() else f'({text})'}.to(tl.float32)"
 
 
 @dataclass(slots=True)
@@ -46,10 +72,16 @@ class Body:
     _taken: set[str] = field(default_factory=set)
     _indices: set[str] = field(default_factory=set)
 
-    def need(self, argument: str, holds: str = "") -> str:
-        self.arguments.setdefault(argument, holds)
+    def need(self, argument: str, holds: str | None = None) -> str:
+        """Take an argument; one of `ARGUMENTS` need not be told what it holds."""
+        self.arguments.setdefault(argument, ARGUMENTS[argument] if holds is None else holds)
         self._taken.add(argument)
         return argument
+
+    def need_all(self, *arguments: str) -> None:
+        """Take several of `ARGUMENTS`."""
+        for argument in arguments:
+            self.need(argument)
 
     def new_name(self, wanted: str) -> str:
         """Take a free identifier that begins as asked for."""
@@ -62,9 +94,18 @@ class Body:
         self._taken.add(name)
         return name
 
-    def add(self, source: str, remark: str = "") -> None:
-        """Append statements; a remark is about the first of them."""
-        self.statements += code(source, remark)
+    def new_names(self, *wanted: str) -> list[str]:
+        return [self.new_name(name) for name in wanted]
+
+    def add(self, source: str, *parts: Iterable[Statement], remark: str = "") -> None:
+        """Append statements, see `code`."""
+        self.statements += code(source, *parts, remark=remark)
+
+    def set_new(self, wanted: str, expression: str) -> str:
+        """Set a new variable; return its name."""
+        name = self.new_name(wanted)
+        self.add(f"{name} = {expression}")
+        return name
 
     def index(self, axis: int, size: int) -> str:
         """Name positions along inner axis 1 or 2, a block that broadcasts."""
@@ -124,13 +165,9 @@ class Body:
             return f"{self.index(axis, size)} < {self.page_tokens}"
         return "" if self.extent(size) == size else f"{self.index(axis, size)} < {size}"
 
-    def kept(self, operand: Operand, axis: int, fill: str) -> str:
-        """Put ``fill`` where an entry of the operand along the axis does not count."""
-        return self.kept_source(operand.name, operand, axis, fill)
-
-    def kept_source(self, text: str, operand: Operand, axis: int, fill: str) -> str:
-        """Put ``fill`` in an expression that has the entries of the operand."""
-        condition = self.present(operand.type, axis)
+    def kept(self, operand: Operand, axis: int, fill: str, text: str = "") -> str:
+        """Put ``fill`` where an entry of the operand, or of a text like it, does not count."""
+        condition, text = self.present(operand.type, axis), text or operand.name
         return f"tl.where({condition}, {text}, {fill})" if condition else text
 
     def without_padding(self, operand: Operand, axis: int, fill: str) -> str:
@@ -151,6 +188,11 @@ class Body:
         return " + ".join(parts)
 
 
+def unpadded(*axes: tuple[str, int, int]) -> list[str]:
+    """Return conditions that leave padding out, each of a name, its size and the padded one."""
+    return [f"({name} < {size})" for name, size, extent in axes if size != extent]
+
+
 def load_source(place: str, conditions: Sequence[str], other: str = "0") -> str:
     """Write a load; an element that a condition does not hold for is ``other``."""
     mask = f", mask={' & '.join(conditions)}, other={other}" if conditions else ""
@@ -164,24 +206,10 @@ def store_source(place: str, value: str, conditions: Sequence[str]) -> str:
 
 
 RESERVED = frozenset(dir(builtins)) | {
-    "block",
-    "entry",
-    "head",
-    "num_full",
-    "num_pages",
-    "num_tokens",
-    "page",
-    "page_tokens",
-    "request",
-    "row",
-    "saved_pages",
-    "saved_stop",
-    "state_pages",
-    "state_stop",
-    "there",
-    "tl",
+    "block", "entry", "head", "num_full", "num_pages", "num_tokens", "page", "page_tokens",
+    "request", "row", "saved_pages", "saved_stop", "state_pages", "state_stop", "there", "tl",
     "triton",
-}
+}  # fmt: skip
 """Names that a kernel has already, or that would hide what Python has."""
 
 

@@ -1,14 +1,24 @@
-"""What a compiled flow is: the text of its kernels, and what a launcher must know."""
+"""A file of kernels: its functions, the stages that they are, and what a launcher must know."""
 
-from dataclasses import dataclass
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 
-from tilewright.attention.codegen.plan.cut import Cut, Decision
-from tilewright.attention.codegen.plan.target import Merge, Target, Tiling
-from tilewright.attention.codegen.plan.traffic import Stage, Traffic, predicted_bytes
+from tilewright.attention.codegen.plan.target import Cut, Decision, Merge, Target, Tiling
+from tilewright.attention.codegen.plan.traffic import Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.helpers import GROUPS
 from tilewright.attention.codegen.source.row import RowForm
-from tilewright.attention.codegen.source.tree import Function
+from tilewright.attention.codegen.source.tree import (
+    Function,
+    assigned,
+    called,
+    code,
+    used,
+    without_unused,
+)
 from tilewright.attention.graph import DType, Geometry
 
 
@@ -53,12 +63,20 @@ class Emitted:
 
     @staticmethod
     def of(
-        name: str, purpose: str, body: Body, grid: Grid, *traffic: Traffic, tile: int = 1
+        name: str,
+        purpose: str,
+        body: Body,
+        grid: Grid,
+        *traffic: Traffic | Stage,
+        tile: int = 1,
+        ahead: Iterable[Function] = (),
     ) -> "Emitted":
-        """Make a kernel of one function; its stages are those of its traffic."""
-        stages = tuple(dict.fromkeys(item.stage for item in traffic))
-        kernel = Kernel(name, grid, tuple(body.arguments), tile, stages, traffic)
-        return Emitted(kernel, (Function(name, purpose, body.arguments, body.statements),))
+        """Make a kernel with the stages of its traffic; of some nothing else is known."""
+        known = tuple(item for item in traffic if isinstance(item, Traffic))
+        stages = [item.stage if isinstance(item, Traffic) else item for item in traffic]
+        each = tuple(dict.fromkeys(stages))
+        kernel = Kernel(name, grid, tuple(body.arguments), tile, each, known)
+        return Emitted(kernel, (*ahead, Function(name, purpose, body.arguments, body.statements)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +124,15 @@ class KernelFile:
 
         ``heads`` are the KV heads of its request, which some ops over all pages look at.
         """
-        traffic = [item for kernel in self.step for item in kernel.traffic]
-        return predicted_bytes(traffic, pages=pages, listed=listed, heads=heads)
+        found: dict[Stage, int] = {}
+        for item in (item for kernel in self.step for item in kernel.traffic):
+            num_bytes = item.of(pages=pages, listed=listed, heads=heads)
+            found[item.stage] = found.get(item.stage, 0) + num_bytes
+        return found
 
 
 def lists_of(form: RowForm) -> tuple[Scratch, ...]:
+    """Return the lists of chosen pages, their lengths and tokens."""
     pages, one = ScratchAxis.PAGES, ScratchAxis.ROWS
     if form.part is not None:
         pages, one = ScratchAxis.MEMBER_PAGES, ScratchAxis.PARTS
@@ -121,9 +143,153 @@ def lists_of(form: RowForm) -> tuple[Scratch, ...]:
     )
 
 
-def outputs_of(sizes: Geometry) -> tuple[Scratch, ...]:
+def outputs_of(
+    sizes: Geometry, output: str = "output", sums: str = "log_sum_exp"
+) -> tuple[Scratch, ...]:
+    """Return what attention leaves: its values, and their log-sum-exp."""
     heads, width = sizes.query_heads, sizes.value_dim
     return (
-        Scratch("output", ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
-        Scratch("log_sum_exp", ScratchAxis.ROWS, (heads,), DType.FLOAT32),
+        Scratch(output, ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
+        Scratch(sums, ScratchAxis.ROWS, (heads,), DType.FLOAT32),
+    )
+
+
+def parts_of(form: RowForm) -> tuple[Scratch, ...]:
+    """Return what a part leaves for the merge, if parts meet in memory."""
+    heads, width = form.sizes.query_heads, form.sizes.value_dim
+    shapes = {"largest": (heads,), "total": (heads,), "weighted": (heads, width)}
+    return tuple(
+        Scratch(f"part_{name}", ScratchAxis.PARTS, shape, DType.FLOAT32)
+        for name, shape in shapes.items()
+        if form.has_parts
+    )
+
+
+_LOCALS = {
+    "row": "requests times KV heads",
+    "request": "of the row",
+    "head": "KV head of the row",
+    "num_tokens": "of the row",
+    "num_pages": "of the row",
+    "member": "who has a share of the row",
+    "first_own": "its first page",
+    "num_own": "and how many it has",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StageFunction:
+    """``given`` are blocks of earlier stages and what they hold; ``result`` is what it returns."""
+
+    name: str
+    purpose: str
+    body: Body
+    traffic: Traffic | Stage  # the stage alone, if its bytes are not known
+    given: dict[str, str] = field(default_factory=dict)
+    result: str = ""
+
+    @property
+    def stage(self) -> Stage:
+        return self.traffic.stage if isinstance(self.traffic, Traffic) else self.traffic
+
+    def function(self) -> Function:
+        """Return the function; its parameters are what it reads, in a fixed order."""
+        ending = code(f"return {self.result}") if self.result else []
+        statements = without_unused(self.body.statements, used(ending)) + ending
+        names = used(statements) | assigned(statements)
+        known = {**self.given, **_LOCALS, **self.body.arguments}
+        parameters = {name: holds for name, holds in known.items() if name in names}
+        return Function(self.name, self.purpose, parameters, statements)
+
+
+def emit_row_kernel(name: str, form: RowForm, stages: Sequence[StageFunction]) -> Emitted:
+    """Emit one kernel that calls the stages in order; their functions are ahead of it."""
+    body = Body()
+    body.add(form.preamble(body))
+    functions = [stage.function() for stage in stages]
+    for stage, function in zip(stages, functions, strict=True):
+        for argument, holds in stage.body.arguments.items():
+            if argument in function.arguments:
+                body.need(argument, holds)
+        call = f"{stage.name}({', '.join(function.arguments)})"
+        body.add(f"{stage.result} = {call}" if stage.result else call)
+    what = "row" if form.part is None else "row and member"
+    purpose = f"All of a row in one program: a program for each {what}."
+    traffic = [stage.traffic for stage in stages]
+    return Emitted.of(name, purpose, body, Grid.ROW_MEMBERS, *traffic, ahead=functions)
+
+
+def helpers_of(functions: Iterable[Function]) -> list[str]:
+    """Return the groups of which a kernel, or a helper that is needed, calls some function.
+
+    >>> from tilewright.attention.codegen.source.tree import code
+    >>> helpers_of([Function("f", "", {}, code("x = round_to_e5m2(x)"))]) == [ROUND_HELPERS]
+    True
+    """
+    wanted = {name for function in functions for name, _ in called(function.body)}
+    needed: set[str] = set()
+    for group in reversed(GROUPS):
+        defined, calls = _names_of(group)
+        if wanted & defined:
+            needed.add(group)
+            wanted |= calls
+    return [group for group in GROUPS if group in needed]
+
+
+@cache
+def _names_of(group: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the functions that a group defines, and those that it calls."""
+    nodes = list(ast.walk(ast.parse(group)))
+    calls = (node.func for node in nodes if isinstance(node, ast.Call))
+    return (
+        frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef)),
+        frozenset(function.id for function in calls if isinstance(function, ast.Name)),
+    )
+
+
+def kernel_file(
+    flow: str,
+    origin: str,
+    form: RowForm,
+    kernels: Sequence[Emitted],
+    *,
+    completion: Emitted | None = None,
+    scratch: Iterable[Scratch],
+    results: Iterable[Scratch],
+    marks: str = "",
+    decisions: tuple[Decision, ...] = (),
+    stages: Iterable[StageFunction],
+    most: int | None = None,
+) -> KernelFile:
+    """Assemble the file of a flow; ``stages`` are the functions that some kernels call."""
+    ahead = [] if completion is None else [completion]
+    functions = [function for item in [*ahead, *kernels] for function in item.functions]
+    sizes = form.sizes
+    head = f'''\
+"""Kernels of the flow {flow}, generated from {origin}.
+
+{sizes.kind}: pages of {sizes.page_size} tokens, {sizes.query_heads} query heads,
+keys of {sizes.key_dim} and values of {sizes.value_dim} channels.
+"""
+
+import triton
+import triton.language as tl
+'''
+    texts = [head, *helpers_of(functions), *(function.text() for function in functions)]
+    return KernelFile(
+        flow=flow,
+        geometry=form.sizes,
+        tiling=form.tiling,
+        target=form.target,
+        text="\n\n".join(texts),
+        completion=None if completion is None else completion.kernel,
+        step=tuple(item.kernel for item in kernels),
+        scratch=tuple(scratch),
+        results=tuple(results),
+        marks=marks,
+        merge=form.merge,
+        cut=form.cut,
+        decisions=decisions,
+        stage_of=tuple((stage.name, stage.stage) for stage in stages),
+        most=most,
     )

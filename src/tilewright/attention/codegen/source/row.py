@@ -2,25 +2,22 @@
 
 from dataclasses import dataclass, field
 
-from tilewright.attention.codegen.plan.cut import Cut
-from tilewright.attention.codegen.plan.target import Deal, Merge, Target, Tiling
+from tilewright.attention.codegen.plan.target import Cut, Deal, Merge, Target, Tiling
 from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.tree import Statement, code
+from tilewright.attention.codegen.source.tree import Source, lines
 from tilewright.attention.graph import Geometry, Span
 
 
-def row_preamble(body: Body, page_size: int, remark: str = "") -> list[Statement]:
-    """Set the row and its length; a remark says what the kernel is for."""
-    body.need("num_tokens_ptr", "int32 [requests]: tokens of each, the new one included")
-    body.need("num_kv_heads", "rows are requests times KV heads")
-    source = f"""
+def row_preamble(body: Body, page_size: int) -> Source:
+    """Set the row and its length."""
+    body.need_all("num_tokens_ptr", "num_kv_heads")
+    return lines(f"""
         row = tl.program_id(0).to(tl.int64)
         request = row // num_kv_heads
         head = row % num_kv_heads
         num_tokens = tl.load(num_tokens_ptr + request)
         num_pages = (num_tokens + {page_size - 1}) // {page_size}
-    """
-    return code(source, remark)
+    """)
 
 
 def row_start(body: Body, array: str, part: str | None = None) -> str:
@@ -32,21 +29,12 @@ def row_start(body: Body, array: str, part: str | None = None) -> str:
     return f"{array} + row * {array}_row + {part} * {array}_member"
 
 
-def need_reserved(body: Body) -> None:
-    """Take the numbers of pages at both ends that every row reads."""
-    body.need("first_reserved", "pages that every row reads at its beginning")
-    body.need("last_reserved", "and at its end")
-
-
-def span_code(span: Span, body: Body) -> list[Statement]:
+def span_code(span: Span, body: Body) -> Source:
     """Set the pages that an op sees, ``first`` to ``stop``."""
     if span is Span.ALL:
-        return code("""
-            first = 0
-            stop = num_pages
-        """)
-    need_reserved(body)
-    return code("""
+        return lines("first = 0; stop = num_pages")
+    body.need_all("first_reserved", "last_reserved")
+    return lines("""
         stop = tl.maximum(num_pages - last_reserved, 0)
         first = tl.minimum(first_reserved, stop)
     """)
@@ -54,9 +42,7 @@ def span_code(span: Span, body: Body) -> list[Statement]:
 
 def table_start(body: Body) -> str:
     """Return where the block numbers of a row begin."""
-    body.need("block_table", "integers: where the pages of a row lie in the pools")
-    body.need("table_request", "entries of the table from a request to the next")
-    body.need("table_head", "and from a KV head to the next")
+    body.need_all("block_table", "table_request", "table_head")
     return "block_table + request * table_request + head * table_head"
 
 
@@ -112,19 +98,23 @@ class RowForm:
         """The name of the member, if there are several."""
         return None if self.deal is Deal.WHOLE else "member"
 
-    def preamble(self, body: Body) -> list[Statement]:
+    def preamble(self, body: Body) -> Source:
         """Set the row, its length, and the share of it that the program has."""
         start = row_preamble(body, self.page_size)
         if self.deal is Deal.WHOLE:
             return start
-        start += code("member = tl.program_id(1)")
         if self.deal is Deal.DEALT:
-            number = f"(num_pages - member + {self.members - 1}) // {self.members}"
-            return [*start, *code(f"num_own = {number}")]
-        body.need("member_pages", "pages of a member, but for the last one of a row")
-        return start + code("""
-            first_own = member * member_pages
-            num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
+            own = f"num_own = (num_pages - member + {self.members - 1}) // {self.members}"
+        else:
+            body.need("member_pages")
+            own = lines("""
+                first_own = member * member_pages
+                num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
+            """)
+        return lines(f"""
+            {start}
+            member = tl.program_id(1)
+            {own}
         """)
 
     def body(self) -> Body:
@@ -157,5 +147,5 @@ class RowForm:
         start = table_start(body)
         if self.part is None:
             return start
-        body.need("table_member", "and from a member to the next")
+        body.need("table_member")
         return f"{start} + member * table_member"

@@ -1,4 +1,4 @@
-"""Kernels as trees: statements of five kinds over expressions that are Python's own.
+"""Kernels as trees: Python's own syntax, each statement with its line as an emitter wrote it.
 
 Emitters write source, which is a tree from then on: `code` checks and takes it apart once. Walks
 look at the tree, and `Function.text` alone prints it. Nobody reads printed text.
@@ -7,41 +7,65 @@ look at the tree, and `Function.text` alone prints it. Nobody reads printed text
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from textwrap import dedent
+from functools import lru_cache
+from textwrap import dedent, indent
 
 from tilewright.errors import InternalError
 
+_EFFECTS = frozenset({"tl.store", "tl.send", "tl.recv"})
+
 
 @dataclass(frozen=True, slots=True)
-class Expression:
-    """An expression as it is printed, and what its syntax says.
+class Statement:
+    """An assignment, a call for its effect, a return, or the head of a loop or of a condition.
 
-    ``names`` are the variables that it reads and the functions that it calls; ``calls`` are calls
-    of functions, and of those of a module, by name.
+    ``remark`` stands on a line ahead of it. ``reads``, ``sets`` and ``calls`` are of the statement
+    itself, without those under it: variables and functions that it reads, variables that it sets,
+    and calls of functions, and of those of a module, by name.
     """
 
-    source: str
-    syntax: ast.expr = field(compare=False, repr=False)
-    names: frozenset[str] = field(init=False, compare=False, repr=False)
+    syntax: ast.stmt = field(compare=False, repr=False)
+    line: str
+    body: tuple["Statement", ...] = ()
+    otherwise: tuple["Statement", ...] = ()
+    remark: str = ""
+    reads: frozenset[str] = field(init=False, compare=False, repr=False)
+    sets: frozenset[str] = field(init=False, compare=False, repr=False)
     calls: tuple[tuple[str, ast.Call], ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        nodes = list(ast.walk(self.syntax))
-        names = (node.id for node in nodes if isinstance(node, ast.Name))
-        calls = (node for node in nodes if isinstance(node, ast.Call))
-        object.__setattr__(self, "names", frozenset(names))
-        object.__setattr__(self, "calls", tuple((_dotted(call.func), call) for call in calls))
+        match self.syntax:
+            case ast.For(target=target, iter=head):
+                own: tuple[ast.AST, ...] = (target, head)
+            case ast.If(test=head):
+                own = (head,)
+            case _:
+                own = (self.syntax,)
+        nodes = [node for part in own for node in ast.walk(part)]
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        reads = {node.id for node in names}
+        if isinstance(self.syntax, ast.Assign):
+            reads = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+        calls = [(_dotted(node.func), node) for node in nodes if isinstance(node, ast.Call)]
+        object.__setattr__(self, "reads", frozenset(reads))
+        is_set = isinstance(self.syntax, ast.Assign | ast.AugAssign)
+        object.__setattr__(self, "sets", frozenset(stored if is_set else ()))
+        object.__setattr__(self, "calls", tuple(calls))
 
-    @staticmethod
-    def of(source: str) -> "Expression":
-        return Expression(source, ast.parse(source, mode="eval").body)
+    def walk(self) -> Iterator["Statement"]:
+        """Yield the statement and all under it, as they are printed."""
+        yield self
+        for statement in (*self.body, *self.otherwise):
+            yield from statement.walk()
 
-    def whole_number(self) -> int | None:
-        """Return its value, if it is a literal."""
-        try:
-            return int(ast.literal_eval(self.syntax))
-        except ValueError:
-            return None
+    def text(self) -> str:
+        """Print the statement with all under it."""
+        lines = [f"# {self.remark}"] if self.remark else []
+        lines += [self.line, *(indent(item.text(), "    ") for item in self.body)]
+        if self.otherwise:
+            lines += ["else:", *(indent(item.text(), "    ") for item in self.otherwise)]
+        return "\n".join(lines)
 
 
 def _dotted(function: ast.expr) -> str:
@@ -51,94 +75,6 @@ def _dotted(function: ast.expr) -> str:
         case ast.Attribute(value=ast.Name(id=module), attr=name):
             return f"{module}.{name}"
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What all kinds have: a remark on lines of its own, and a note at the end of the line."""
-
-    remark: str = field(default="", kw_only=True)
-    note: str = field(default="", kw_only=True)
-
-    def expressions(self) -> tuple[Expression, ...]:
-        """Return the expressions of the statement itself."""
-        match self:
-            case Assign(value=value) | Do(value=value) | Return(value=value) | If(condition=value):
-                return (value,)
-            case Loop(bounds=bounds):
-                return bounds
-        raise InternalError("kernel", repr(self), "a kind of statement", "report it")
-
-    def inner(self) -> tuple["Statement", ...]:
-        """Return the statements under it."""
-        match self:
-            case Loop(body=body):
-                return body
-            case If(body=body, otherwise=otherwise):
-                return (*body, *otherwise)
-        return ()
-
-    def walk(self) -> Iterator["Statement"]:
-        """Yield the statement and all under it, as they are printed."""
-        yield self
-        for statement in self.inner():
-            yield from statement.walk()
-
-    def calls(self) -> Iterator[tuple[str, ast.Call]]:
-        """Yield all calls in it by name."""
-        for statement in self.walk():
-            for expression in statement.expressions():
-                yield from expression.calls
-
-
-@dataclass(frozen=True, slots=True)
-class Assign(Statement):
-    """``x = value``, ``x, y = value``, or ``x += value`` with the operator ``+``."""
-
-    targets: tuple[str, ...]
-    value: Expression
-    operator: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Do(Statement):
-    """A call for what it does: a store, a message, a barrier, a helper that stores."""
-
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Return(Statement):
-    """The end of a function that leaves something."""
-
-    value: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Loop(Statement):
-    """``for index in range(...)``."""
-
-    index: str
-    bounds: tuple[Expression, ...]
-    body: tuple[Statement, ...]
-
-    @staticmethod
-    def over(index: str, first: str, stop: str, step: int, body: Iterable[Statement]) -> "Loop":
-        bounds = tuple(Expression.of(bound) for bound in (first, stop, str(step)))
-        return Loop(index, bounds, tuple(body))
-
-
-@dataclass(frozen=True, slots=True)
-class If(Statement):
-    """A choice of the program; what may differ from element to element is no statement."""
-
-    condition: Expression
-    body: tuple[Statement, ...]
-    otherwise: tuple[Statement, ...] = ()
-
-    @staticmethod
-    def of(condition: str, body: Iterable[Statement], otherwise: Iterable[Statement] = ()) -> "If":
-        return If(Expression.of(condition), tuple(body), tuple(otherwise))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,100 +93,165 @@ class Function:
             for item, holds in self.arguments.items()
         ]
         head = ["@triton.jit", f"def {self.name}(", *listed, "):", f'    """{self.purpose}"""']
-        return "\n".join([*head, *_indented(self.body), ""])
+        return "\n".join([*head, *(indent(item.text(), "    ") for item in self.body), ""])
 
 
-def _indented(statements: Iterable[Statement]) -> list[str]:
-    return [f"    {line}" for statement in statements for line in _printed(statement)]
+class Source(str):
+    """Lines of a kernel that other lines may have in their midst: see `lines`."""
+
+    __slots__ = ()
+
+    def __format__(self, _spec: str) -> str:
+        return self.replace("\n", "\0")
 
 
-def _printed(statement: Statement) -> list[str]:
-    remark = [f"# {statement.remark}"] if statement.remark else []
-    first, *others = _lines(statement)
-    note = f"  # {statement.note}" if statement.note else ""
-    return [*remark, first + note, *others]
+def lines(text: str) -> Source:
+    """Write lines of a kernel; lines that stand in them are indented like the place they have.
+
+    >>> turn = lines("total += tl.load(x + k); count += 1\\ntl.store(y + k, count)")
+    >>> print(lines(f"for k in range(0, n):\\n    {turn}"))
+    for k in range(0, n):
+        total += tl.load(x + k); count += 1
+        tl.store(y + k, count)
+    """
+    unfolded = [
+        line.replace("\0", "\n" + line[: len(line) - len(line.lstrip())])
+        for line in dedent(text).strip("\n").split("\n")
+    ]
+    return Source("\n".join(unfolded))
 
 
-def _lines(statement: Statement) -> list[str]:
-    """Print the statement without remark and note."""
-    source = ", ".join(expression.source for expression in statement.expressions())
-    match statement:
-        case Assign(targets=targets, operator=operator):
-            return [f"{', '.join(targets)} {operator}= {source}"]
-        case Return():
-            return [f"return {source}"]
-        case Loop(index=index, body=body):
-            return [f"for {index} in range({source}):", *_indented(body)]
-        case If(body=body, otherwise=otherwise):
-            final = ["else:", *_indented(otherwise)] if otherwise else []
-            return [f"if {source}:", *_indented(body), *final]
-    return [source]
+def joined(parts: Iterable[str]) -> Source:
+    """Put lines one after the other."""
+    return Source("\n".join(parts))
 
 
-def code(source: str, remark: str = "") -> list[Statement]:
+def code(source: str, *parts: Iterable[Statement], remark: str = "") -> list[Statement]:
     """Take source apart into statements; a remark is about the first of them.
 
-    >>> [loop] = code("for k in range(0, n):\\n    total += tl.load(x + k)")
-    >>> loop.index, loop.inner()[0].targets, sorted(loop.bounds[1].names)
-    ('k', ('total',), ['n'])
+    A line ``...`` stands for the next of the parts, statements that are there already.
+
+    >>> [loop] = code("for k in range(0, n):\\n    ...", code("total += tl.load(x + k)"))
+    >>> print(loop.text())
+    for k in range(0, n):
+        total += tl.load(x + k)
+    >>> sorted(loop.body[0].sets), sorted(loop.body[0].reads), loop.body[0].calls[0][0]
+    (['total'], ['k', 'tl', 'total', 'x'], 'tl.load')
     """
-    text = dedent(source).strip("\n")
-    lines = [line.encode() for line in text.split("\n")]  # syntax counts bytes
-    lost = next((line for line in lines if line.lstrip().startswith(b"#")), b"")
-    if lost:
-        raise _refused(lost.decode(), "remarks beside the source")
-    found = [_statement(node, lines) for node in ast.parse(text).body]
+    text, waiting = lines(source), iter(parts)
+    found = list(_taken_apart(text, waiting) if parts else _of_text(text))
+    if next(waiting, None) is not None:
+        raise _refused(text, "a line ... for each part")
     if remark:
         found[0] = replace(found[0], remark=remark)
     return found
 
 
-def _statement(node: ast.stmt, lines: Sequence[bytes]) -> Statement:
-    """Build one of the kinds that kernels have; anything else is a mistake of an emitter."""
-    match node:
-        case ast.For(target=ast.Name(id=index), iter=ast.Call(args=bounds), body=body):
-            _check_head(node, lines)
-            inside = tuple(_statement(item, lines) for item in body)
-            return Loop(index, tuple(_expression(item, lines) for item in bounds), inside)
-        case ast.If(test=test, body=body, orelse=otherwise):
-            _check_head(node, lines)
-            then, other = (
-                tuple(_statement(item, lines) for item in part) for part in (body, otherwise)
-            )
-            return If(_expression(test, lines), then, other)
-    if node.end_lineno != node.lineno:
-        raise _refused(ast.unparse(node), "a statement on one line")
-    line = lines[node.lineno - 1]
-    note = line[node.end_col_offset :].decode().partition("# ")[2]
-    match node:
-        case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
-            names = target.elts if isinstance(target, ast.Tuple) else [target]
-            targets = tuple(_source(name, lines) for name in names)
-            operator = ""
-        case ast.AugAssign(target=ast.Name(id=name) as target, op=ast.Add(), value=value):
-            targets, operator = (name,), "+"
-        case ast.Expr(value=value):
-            return Do(_expression(value, lines), note=note)
-        case _:
-            raise _refused(ast.unparse(node), "a statement of a kernel")
-    # what stands behind the target: parentheses around all of it are not in its syntax
-    source = line[target.end_col_offset : node.end_col_offset].decode().lstrip(" +=")
-    return Assign(targets, Expression(source, value), operator, note=note)
+@lru_cache(maxsize=4096)
+def _of_text(text: str) -> tuple[Statement, ...]:
+    """Take apart what has no parts: the same lines stand in many kernels."""
+    return tuple(_taken_apart(text, iter(())))
 
 
-def _check_head(node: ast.stmt, lines: Sequence[bytes]) -> None:
-    if not lines[node.lineno - 1].rstrip().endswith(b":"):
-        raise _refused(lines[node.lineno - 1].decode(), "a head on a line of its own")
+def _taken_apart(text: str, parts: Iterator[Iterable[Statement]]) -> Iterator[Statement]:
+    written = [line.encode() for line in text.split("\n")]  # syntax counts bytes
+    lost = next((line for line in written if line.lstrip().startswith(b"#")), b"")
+    if lost:
+        raise _refused(lost.decode(), "remarks beside the source")
+    yield from _statements(ast.parse(text).body, written, parts)
+
+
+def _statements(
+    nodes: Iterable[ast.stmt], written: Sequence[bytes], parts: Iterator[Iterable[Statement]]
+) -> Iterator[Statement]:
+    """Yield statements of the kinds that kernels have; others are a mistake of an emitter."""
+    for node in nodes:
+        line = written[node.lineno - 1]
+        match node:
+            case ast.Expr(value=ast.Constant(value=value)) if value is ...:
+                part = next(parts, None)
+                if part is None:
+                    raise _refused(line.decode(), "a line ... for each part")
+                yield from part
+                continue
+            case ast.For(target=ast.Name(), iter=ast.Call(), body=body, orelse=otherwise):
+                pass
+            case ast.If(body=body, orelse=otherwise):
+                pass
+            case (
+                ast.Assign(targets=[ast.Name() | ast.Tuple()])
+                | ast.AugAssign(target=ast.Name(), op=ast.Add())
+                | ast.Expr(value=ast.Call())
+                | ast.Return()
+            ):
+                if node.end_lineno != node.lineno:
+                    raise _refused(ast.unparse(node), "a statement on one line")
+                note = line[node.end_col_offset :].partition(b"# ")[2]
+                own = line[node.col_offset : node.end_col_offset]
+                yield Statement(node, (own + (b"  # " + note if note else b"")).decode())
+                continue
+            case _:
+                raise _refused(ast.unparse(node), "a statement of a kernel")
+        if not line.rstrip().endswith(b":"):
+            raise _refused(line.decode(), "a head on a line of its own")
+        inside = tuple(_statements(body, written, parts))
+        final = tuple(_statements(otherwise, written, parts))
+        yield Statement(node, line.decode().strip(), inside, final)
 
 
 def _refused(found: str, expected: str) -> InternalError:
     return InternalError("kernel", found, expected, "report it")
 
 
-def _expression(node: ast.expr, lines: Sequence[bytes]) -> Expression:
-    return Expression(_source(node, lines), node)
+def assigned(statements: Iterable[Statement]) -> set[str]:
+    """Return the variables that statements set."""
+    return {name for each in statements for item in each.walk() for name in item.sets}
 
 
-def _source(node: ast.expr, lines: Sequence[bytes]) -> str:
-    """Cut an expression out of the line that it stands on."""
-    return lines[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
+def used(statements: Iterable[Statement]) -> set[str]:
+    """Return the names that statements read; what one adds to it reads, too."""
+    return {name for each in statements for item in each.walk() for name in item.reads}
+
+
+def called(statements: Iterable[Statement]) -> Iterator[tuple[str, ast.Call]]:
+    """Yield all calls in statements by name."""
+    return (call for each in statements for item in each.walk() for call in item.calls)
+
+
+def split_loop(
+    statements: Iterable[Statement], varying: Iterable[str]
+) -> tuple[list[Statement], list[Statement]]:
+    """Split what does not depend on the varying names from what does. Order is kept in both.
+
+    >>> ahead, inside = split_loop(code("a = q + 1; b = page + a; tl.store(out, b)"), ["page"])
+    >>> assigned(ahead), assigned(inside)
+    ({'a'}, {'b'})
+    """
+    depends = set(varying)
+    ahead: list[Statement] = []
+    inside: list[Statement] = []
+    for statement in statements:
+        targets = assigned([statement])
+        if depends & (used([statement]) | targets):
+            depends |= targets
+            inside.append(statement)
+        else:
+            ahead.append(statement)
+    return ahead, inside
+
+
+def without_unused(statements: Sequence[Statement], wanted: Iterable[str] = ()) -> list[Statement]:
+    """Leave out assignments that no store, no message and none of the wanted names needs.
+
+    >>> sorted(assigned(without_unused(code("a = 1; b = a; c = a; tl.store(out, c)"))))
+    ['a', 'c']
+    """
+    needed = set(wanted)
+    kept: list[Statement] = []
+    for statement in reversed(statements):
+        targets = assigned([statement])
+        has_effect = not targets or any(name in _EFFECTS for name, _ in called([statement]))
+        if has_effect or targets & needed:
+            needed |= used([statement])
+            kept.append(statement)
+    return kept[::-1]

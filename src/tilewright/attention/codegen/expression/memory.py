@@ -1,0 +1,281 @@
+"""Loads and stores: from what memory holds to computed values, and back."""
+
+from dataclasses import replace
+
+from tilewright.attention.codegen.plan.slice_loads import Window, window_of
+from tilewright.attention.codegen.plan.target import padded
+from tilewright.attention.codegen.source.builder import Body, Operand, load_source, store_source
+from tilewright.attention.codegen.source.row import row_start, table_start
+from tilewright.attention.graph import (
+    FORMAT,
+    DType,
+    Graph,
+    Inherit,
+    Node,
+    StateVar,
+    ValueType,
+)
+from tilewright.attention.ops import leaf
+
+
+def holds(kind: ValueType, axes: str) -> str:
+    """Say what memory of values holds: bools take a byte, halves of bytes lie two in one."""
+    sizes = ", ".join(map(str, kind.shape))
+    dtype = "int8" if kind.dtype is DType.BOOL else kind.dtype
+    return f"{dtype} [{axes}{', ' if axes else ''}{sizes}]" + (
+        ", two a byte" if kind.dtype is DType.INT4 else ""
+    )
+
+
+def scratch_holds(node: Node) -> str:
+    """Say what scratch memory of a value holds."""
+    axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, pages"
+    return holds(replace(node.type, dtype=node.type.dtype.computed), axes)
+
+
+def state_memory(name: str, when: str) -> str:
+    """Name the argument of a state variable: ``state`` as it was, ``next`` as it will be."""
+    return f"{name.replace('.', '_')}_{when}"
+
+
+def mass_memory(when: str) -> str:
+    return f"attention_mass_{when}"
+
+
+def need_pool(name: str, kind: ValueType, body: Body) -> str:
+    return body.need(f"{name}_pool", holds(kind, "KV heads, blocks"))
+
+
+def need_state(name: str, when: str, kind: ValueType, body: Body) -> str:
+    """Take memory with an entry for each page of each row."""
+    return body.need(state_memory(name, when), holds(kind, "rows, pages"))
+
+
+def saved_stop(body: Body) -> str:
+    """Emit how many pages of the row have state that earlier steps saved; return its name."""
+    body.need("saved_pages")
+    return body.once("saved_stop", "tl.load(saved_pages + row)")
+
+
+def load(place: str, conditions: list[str], dtype: DType, initial: float = 0.0) -> str:
+    """Load elements as they are stored, ``initial`` where a condition does not hold."""
+    other = repr(float(initial)) if dtype.is_float else str(int(initial))
+    return load_source(place, conditions, other)
+
+
+def load_entry(
+    memory: str, entry: str, window: Window, conditions: list[str], body: Body, initial: float = 0.0
+) -> str:
+    """Load part of an entry of memory, in the type that it is computed with."""
+    whole, conditions = window.whole, [*conditions, *body.inside(window.shape)]
+    if whole.dtype is DType.INT4:
+        flat = body.flat(window.shape, whole.shape, window.skip)
+        mask = " & ".join(conditions)
+        return load_packed(memory, entry, packed_bytes(whole), flat, mask, initial)
+    place = body.place(memory, entry, window.shape, whole.shape, window.skip)
+    return computed(load(place, conditions, whole.dtype, initial), whole.dtype)
+
+
+def pool_entry(window: Window, body: Body) -> tuple[str, str]:
+    """Return where a field of the row's KV head begins, and the number of a page's entry."""
+    pool = need_pool(window.name, window.whole, body)
+    body.need("num_blocks")
+    table_start(body)
+    if window.whole.dtype is DType.INT4:
+        return pool, "(head * num_blocks + block)"
+    size = window.whole.num_elements
+    return body.once(f"{pool}_head", f"{pool} + head * num_blocks * {size}"), "block"
+
+
+def token_condition(window: Window, body: Body) -> str:
+    """Return the condition of the tokens of a field that are there."""
+    token = body.index(1, window.shape[0])
+    return f"({token}{f' + {window.row}' if window.row else ''} < page_tokens)"
+
+
+def table_of(source: Node, body: Body) -> str:
+    """Take the argument that holds a learned parameter."""
+    table = f"{Window(source, ()).name}_table"
+    sizes = ", ".join(map(str, source.type.shape))
+    return body.need(table, f"{source.type.dtype} [{sizes}]: of the layer that runs")
+
+
+def load_parameter(node: Node, body: Body) -> str | None:
+    """Load a table, or a part of one, as a block; return None for other nodes."""
+    window = window_of(node)
+    if window is None or not isinstance(window.source.op, leaf.ParameterRead):
+        return None
+    whole = window.whole
+    place = body.place(table_of(window.source, body), "", window.shape, whole.shape, window.skip)
+    return computed(load(place, body.inside(window.shape), whole.dtype), whole.dtype)
+
+
+def load_input(window: Window, body: Body) -> str:
+    """Load the query, or a part of it."""
+    whole = window.whole
+    given = body.need(f"{window.name}_in", holds(whole, "requests, KV heads"))
+    start = row_start(body, given)
+    place = body.place(start, "", window.shape, whole.shape, window.skip)
+    return computed(load_source(place, body.inside(window.shape)), whole.dtype)
+
+
+def load_saved(state: StateVar, body: Body) -> str:
+    """Load the saved pages that this step does not advance."""
+    memory = need_state(state.name, "state", state.type, body)
+    window = Window(Node(leaf.StateRead(state.name), (), state.type, ""), state.type.shape)
+    condition = f"there & (page >= state_stop) & (page < {saved_stop(body)})"
+    return load_entry(row_start(body, memory), "page", window, [condition], body)
+
+
+def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
+    """Load what a request keeps between steps, and what was learned; None for other nodes."""
+    match node.op:
+        case leaf.AttentionMass():
+            return _load_mass(node, mass_memory("state"), body)
+        case leaf.PromptMass(window=queries):
+            return _load_mass(node, f"prompt_mass_{queries}_state", body)
+    window = window_of(node)
+    if window is not None and isinstance(window.source.op, leaf.StateRead):
+        name = window.source.op.variable
+        (state,) = (item for item in graph.states if item.name == name)
+        return _load_state(graph, window, state, body)
+    return load_parameter(node, body)
+
+
+def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> str:
+    """Load what the last step wrote; a page that it did not write has its first value."""
+    memory = need_state(state.name, "state", window.whole, body)
+    if state.is_saved:
+        kept = f"there & (page < {saved_stop(body)})"
+    else:
+        body.need("kept_pages")
+        kept = "there & (page < tl.load(kept_pages + request))"
+    is_written = state.name in {write.target for write in graph.field_writes}
+    if is_written:  # a page that is complete with this very token begins anew
+        kept += " & (page < num_pages - 1 + (num_pages - num_full))"
+    begun = row_start(body, memory)
+    if not is_written and state.inherit is not Inherit.SNAPSHOT:
+        return load_entry(begun, "page", window, [kept], body, state.initial)
+    found = load_entry(begun, "page", window, [kept], body)
+    start = load_entry(
+        *pool_entry(window, body), window, ["(page < num_full)"], body, state.initial
+    )
+    return f"tl.where({kept}, {found}, {start})"
+
+
+def _load_mass(node: Node, memory: str, body: Body) -> str:
+    body.need(memory, f"{holds(node.type, 'rows, pages')}: 0 where nothing is known")
+    place = body.place(row_start(body, memory), "page", node.type.shape, node.type.shape)
+    conditions = ["there", *body.inside(node.type.shape)]
+    return computed(load(place, conditions, DType.FLOAT32), DType.FLOAT32)
+
+
+ROUNDINGS = {DType.FLOAT8_E4M3: "round_to_e4m3", DType.FLOAT8_E5M2: "round_to_e5m2"}
+_TL_NAMES = {DType.FLOAT8_E4M3: "float8e4nv", DType.FLOAT8_E5M2: "float8e5"}
+
+
+def tl_name(dtype: DType) -> str:
+    """Return the name that kernels have for a type that is stored in whole bytes."""
+    return _TL_NAMES.get(dtype, dtype.value)
+
+
+def packed_bytes(value: ValueType) -> int:
+    """Count the bytes of one entry whose elements are halves of bytes."""
+    return -(-value.num_elements // 2)
+
+
+def zero_of(dtype: DType) -> str:
+    """Return 0 in the kind of a type: whole numbers do not become floats of one byte."""
+    return "0.0" if dtype in ROUNDINGS else "0"
+
+
+def computed(loaded: str, dtype: DType) -> str:
+    """Convert what was loaded to the type that it is computed with."""
+    if dtype is DType.BOOL:
+        return f"{loaded} != 0"
+    return f"{loaded}.to(tl.{dtype.computed})"
+
+
+def converted(text: str, stored: DType, wanted: DType) -> str:
+    """Convert a value to the type that it is multiplied in."""
+    return text if stored is wanted else f"{text}.to(tl.{wanted})"
+
+
+def load_packed(
+    memory: str, entry: str, entry_bytes: int, flat: str, mask: str, initial: float
+) -> str:
+    """Load halves of bytes at flat positions of an entry, the lower half first, as int32."""
+    place = f"{memory} + {entry} * {entry_bytes} + ({flat}) // 2"
+    loaded = f"tl.load({place}, mask={mask}, other=0).to(tl.int32)"
+    signed = f"((({loaded} >> (({flat}) % 2 * 4)) & 15) ^ 8) - 8"
+    return signed if initial == 0 else f"tl.where({mask}, {signed}, {int(initial)})"
+
+
+def store(
+    body: Body, value: Operand, target: ValueType, memory: str, entry: str, condition: str = ""
+) -> None:
+    """Write a value to an entry of memory in the stored type of ``target``, rounded once."""
+    conditions = [condition] if condition else []
+    if target.dtype is DType.INT4:
+        _store_packed(body, value, target, memory, entry, conditions)
+        return
+    place = body.place(memory, entry, target.shape, target.shape)
+    conditions += body.inside(target.shape)
+    body.add(store_source(place, _narrow(value, target.dtype), conditions))
+
+
+def _narrow(value: Operand, dtype: DType) -> str:
+    """Convert what the type holds exactly, so that no rounding is left to the store."""
+    held = _held(value.name, dtype)
+    if dtype in ROUNDINGS:
+        return f"{held}.to(tl.{tl_name(dtype)})"
+    return f"{held}.to(tl.int8)" if dtype in (DType.INT8, DType.BOOL) else held
+
+
+def rounded(value: Operand, target: ValueType) -> str:
+    """Round a value as it will be read back from memory of the type of ``target``."""
+    rows, columns = target.shape
+    name = value.name
+    if value.type.shape != target.shape:
+        name = f"tl.broadcast_to({name}, (1, {padded(rows)}, {padded(columns)}))"
+    if target.dtype in (DType.FLOAT16, DType.BFLOAT16):
+        return f"{name}.to(tl.{target.dtype}).to(tl.float32)"
+    return _held(name, target.dtype)
+
+
+def _held(name: str, dtype: DType) -> str:
+    """Hold a value in the range of a type and in its steps, in the type that is computed with."""
+    if dtype in ROUNDINGS:
+        return f"{ROUNDINGS[dtype]}({name})"
+    if dtype in (DType.INT8, DType.INT4):
+        low, high = -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+        return f"tl.minimum(tl.maximum({name}, {low}), {high})"
+    return name
+
+
+def _store_packed(
+    body: Body, value: Operand, target: ValueType, memory: str, entry: str, conditions: list[str]
+) -> None:
+    """Store two neighbours of the flat entry in a byte; an odd one out has 0 beside it."""
+    rows, columns = target.shape
+    count = packed_bytes(target)
+    byte = body.index(2, count)
+    halves = (padded(rows), padded(columns))
+    spread = f"({value.name}.shape[0], {halves[0]}, {halves[1]})"
+    held = f"tl.broadcast_to({_narrow(value, DType.INT4)}, {spread})"
+    flat = f"tl.reshape({held}, ({value.name}.shape[0], 1, {halves[0] * halves[1]}))"
+    whole = body.set_new("codes", f"{flat} & 15")
+    parts = []
+    for half, wanted in enumerate(("low", "high")):
+        name = body.new_name(wanted)
+        place = body.set_new("place", f"tl.minimum({byte} * 2 + {half}, {rows * columns - 1})")
+        source = f"{place} // {columns} * {halves[1]} + {place} % {columns}"
+        extents = f"({value.name}.shape[0], 1, {padded(count)})"
+        body.add(f"{name} = tl.gather({whole}, tl.broadcast_to({source}, {extents}), 2)")
+        parts.append(name)
+    low, high = parts
+    if rows * columns % 2:
+        high = f"tl.where({byte} * 2 + 1 < {rows * columns}, {high}, 0)"
+    place = body.place(memory, entry, (1, count), (1, count))
+    conditions += body.inside((1, count))
+    body.add(store_source(place, f"({low} | ({high} << 4)).to(tl.uint8)", conditions))

@@ -1,1 +1,0 @@
-"""Kernels of the ready programs: plain functions of the language, one PE's share each."""

@@ -1,0 +1,1 @@
+"""The record of one simulated run, and of a sweep of runs."""
