@@ -53,6 +53,7 @@ OWN = {
     "attention/backends/reference/namespace.py",  # a library by its name
     "attention/backends/triton/step.py",  # a library by its name
     "attention/planner/policy.py",  # arithmetic over known names, checked node by node
+    "programs/__init__.py",  # modules of its own folder of built-in programs
     "validation/triton/scalar.py",  # text of the oracle itself
     "bench/peers/__init__.py",  # a module of ours by its name
     "bench/peers/triton_interpreter.py",  # what a process of ours answers

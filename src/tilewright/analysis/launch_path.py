@@ -9,9 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.analysis.listener import LOOKS_PER_DRAIN, SubmittedLaunch
+from tilewright.analysis.trace.activity import Column
 from tilewright.analysis.trace.commands import CommandBook
 from tilewright.analysis.trace.critical_path import (
     OwnerTrace,
@@ -31,8 +31,6 @@ from tilewright.runtime.request import LaunchReport
 
 NUM_USAGES = 2  # before the first launch, after the last one
 MAX_ROWS = 2_000_000  # of one owner: what came before is not looked at
-
-Column = npt.NDArray[np.int64]
 
 
 def delays_of(machine: Machine) -> PathDelays:
@@ -67,7 +65,6 @@ class _Kept:
         return OwnerTrace(
             np.concatenate([empty, *self.chunks]),
             np.concatenate([empty, *self.memory_chunks]),
-            self.is_cut,
         )
 
 

@@ -6,19 +6,14 @@ back by exact equality of times, and its parts are integers that add up. ADR 001
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from tilewright.analysis.trace.activity import Activities
+from tilewright.analysis.trace.activity import Activities, Column
 from tilewright.analysis.trace.servers import ServerKind, ServerTable
 from tilewright.errors import InternalError
-
-Column = npt.NDArray[np.int64]
 
 MESSAGE_WAIT = "message_wait"
 
@@ -39,7 +34,6 @@ class OwnerTrace:
 
     rows: Column  # (n, 5)
     memory_rows: Column  # (n, 5)
-    is_cut: bool = False  # what came first is not there
 
 
 class ProgramPath(NamedTuple):
@@ -62,12 +56,20 @@ class Prior(NamedTuple):
     is_known: bool = True  # what the time in between was
 
 
-class _Step(NamedTuple):
-    """One activity of a path, what it came after, and the time in between but for dispatch."""
+class Visit(NamedTuple):
+    """A step of a path; ``prior`` only if the time in between is of the same program.
 
+    ``between_ps`` is that time, but for dispatch.
+    """
+
+    activities: Activities
     activity: int
-    prior: Prior | None
+    prior: Prior | None = None
     between_ps: int = 0
+
+
+SenderOf = Callable[[int, Activities], tuple[Activities, int] | None]
+"""The activity of another program whose message arrived at a time, if it is known."""
 
 
 def break_down_program(
@@ -87,7 +89,7 @@ def break_down_program(
     commands: Counter[int] = Counter()
     end_ps = until_ps = int(activities.ends[activity])
     start_ps = end_ps
-    for step in _walk(activities, delays, activity):
+    for step in walk_back(activities, delays, activity):
         for part, time_ps in activities.parts_of(step.activity):
             parts[part] += time_ps
         start_ps = int(activities.starts[step.activity])
@@ -104,15 +106,38 @@ def break_down_program(
     return ProgramPath(start_ps, end_ps, dict(parts), dict(commands))
 
 
-def _walk(activities: Activities, delays: PathDelays, activity: int) -> Iterator[_Step]:
-    """Yield an activity and all that it came after, back to the first."""
+def walk_back(
+    activities: Activities,
+    delays: PathDelays,
+    activity: int,
+    sender_of: SenderOf | None = None,
+    *,
+    is_binding: bool = False,
+) -> Iterator[Visit]:
+    """Yield an activity and all that it came after, back to the first, through known senders.
+
+    A binding path does not wait for a unit: it goes on with the activity that kept it.
+    """
     while True:
+        holder = activities.held_up_by(activity) if is_binding else None
+        if holder is not None:
+            yield Visit(activities, activity)
+            activity = holder
+            continue
         prior = prior_of(activities, delays, activity)
         if prior is None:
-            yield _Step(activity, None)
+            yield Visit(activities, activity)
             return
-        apart_ps = int(activities.starts[activity]) - int(activities.ends[prior.activity])
-        yield _Step(activity, prior, apart_ps - prior.dispatch_ps)
+        start_ps = int(activities.starts[activity])
+        if sender_of is not None and prior.part == MESSAGE_WAIT:
+            # a command's first step begins so long after the message that it waits for
+            sender = sender_of(start_ps - delays.dispatch_ps, activities)
+            if sender is not None:
+                yield Visit(activities, activity, Prior(activity), delays.dispatch_ps)
+                activities, activity = sender
+                continue
+        apart_ps = start_ps - int(activities.ends[prior.activity])
+        yield Visit(activities, activity, prior, apart_ps - prior.dispatch_ps)
         activity = prior.activity
 
 

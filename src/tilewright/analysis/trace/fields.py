@@ -5,19 +5,17 @@ the path goes on there. ``trace_path`` has the rules inside a program.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from tilewright.analysis.trace.activity import Activities
-from tilewright.analysis.trace.critical_path import MESSAGE_WAIT, PathDelays, Prior, prior_of
+from tilewright.analysis.trace.activity import Activities, Column
+from tilewright.analysis.trace.critical_path import PathDelays, Visit, walk_back
 from tilewright.analysis.trace.servers import ServerTable
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.errors import InternalError
-
-Column = npt.NDArray[np.int64]
 
 _BETWEEN = {"issue": "pe.scheduler.command_ps", "translation": "pe.mmu.walk_ps"}
 
@@ -62,28 +60,18 @@ class Traces:
             self._activities[owner] = Activities(self._rows[low:high], memory_rows, self._servers)
         return self._activities[owner]
 
-    def message_at(self, at_ps: int, besides: int) -> tuple[int, int] | None:
-        """Return another owner, and its activity of a message that ended exactly then."""
+    def message_at(self, at_ps: int, besides: Activities) -> tuple[Activities, int] | None:
+        """Return the activities of another owner, and one of a message that ended exactly then."""
         low, high = np.searchsorted(self._ends_in_order, (at_ps, at_ps + 1))
         for row in self._by_end[low:high].tolist():
-            owner = int(self._owners[row])
-            if owner == besides:
+            activities = self.of(int(self._owners[row]))
+            if activities is besides:
                 continue
-            activities = self.of(owner)
             activity = int(np.searchsorted(activities.ids, self._rows[row, 1]))
             is_message = int(activities.commands[activity]) in activities.message_commands
             if is_message and activities.ends[activity] == at_ps:
-                return owner, activity
+                return activities, activity
         return None
-
-
-class _Visit(NamedTuple):
-    """A step of a path; ``prior`` only if the time in between is of the same program."""
-
-    activities: Activities
-    activity: int
-    prior: Prior | None = None
-    between_ps: int = 0
 
 
 def fields_of_path(traces: Traces, owner: int, delays: PathDelays, end_ps: int) -> PathFields:
@@ -93,46 +81,16 @@ def fields_of_path(traces: Traces, owner: int, delays: PathDelays, end_ps: int) 
     if last is None:
         found = f"no activity of owner {owner} by {end_ps} ps"
         raise InternalError("critical path", found, "one at least", "report this")
-    times = _times_of(_across(traces, owner, delays, last, is_binding=False))
-    for visit in _across(traces, owner, delays, last, is_binding=True):
+    walk = partial(walk_back, activities, delays, last, traces.message_at)
+    times = _times_of(walk())
+    for visit in walk(is_binding=True):
         _add_least(times.least_ps, visit)
     for counter in (times.work_ps, times.queue_ps, times.least_ps):
         del counter[""]
     return times
 
 
-def _across(
-    traces: Traces, owner: int, delays: PathDelays, activity: int, *, is_binding: bool
-) -> Iterator[_Visit]:
-    """Yield the steps of a path, the last one first, through those who send messages.
-
-    A binding path does not wait for a unit: it goes on with the activity that kept it.
-    """
-    while True:
-        activities = traces.of(owner)
-        holder = activities.held_up_by(activity) if is_binding else None
-        if holder is not None:
-            yield _Visit(activities, activity)
-            activity = holder
-            continue
-        prior = prior_of(activities, delays, activity)
-        if prior is None:
-            yield _Visit(activities, activity)
-            return
-        start_ps = int(activities.starts[activity])
-        if prior.part == MESSAGE_WAIT:
-            # a command's first step begins so long after the message that it waits for
-            sender = traces.message_at(start_ps - delays.dispatch_ps, owner)
-            if sender is not None:
-                yield _Visit(activities, activity, Prior(activity), delays.dispatch_ps)
-                owner, activity = sender
-                continue
-        apart_ps = start_ps - int(activities.ends[prior.activity])
-        yield _Visit(activities, activity, prior, apart_ps - prior.dispatch_ps)
-        activity = prior.activity
-
-
-def _times_of(visits: Iterable[_Visit]) -> PathFields:
+def _times_of(visits: Iterable[Visit]) -> PathFields:
     work, queue = Counter[str](), Counter[str]()
     refresh_ps = unknown_ps = num_accesses = window_ps = 0
     for activities, activity, prior, between_ps in visits:
@@ -152,7 +110,7 @@ def _times_of(visits: Iterable[_Visit]) -> PathFields:
     return PathFields(work, queue, Counter(), refresh_ps, unknown_ps, num_accesses, window_ps)
 
 
-def _add_least(least: Counter[str], visit: _Visit) -> None:
+def _add_least(least: Counter[str], visit: Visit) -> None:
     for time in visit.activities.fields_of(visit.activity):
         least[time.field] += time.least_ps
     prior = visit.prior

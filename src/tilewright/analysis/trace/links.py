@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Column = npt.NDArray[np.int64]
+from tilewright.analysis.trace.activity import Column
 
 
 class BusyValue(NamedTuple):

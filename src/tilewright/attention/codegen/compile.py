@@ -1,6 +1,6 @@
 """From a verified graph to the kernels of a flow."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.coverage import check_supported
@@ -10,7 +10,7 @@ from tilewright.attention.codegen.kernels.attend import (
     attend_stage,
     emit_attend_pages,
 )
-from tilewright.attention.codegen.kernels.branch import branch_kernels, is_plain
+from tilewright.attention.codegen.kernels.branch import add_branches, is_plain
 from tilewright.attention.codegen.kernels.complete import emit_complete_pages
 from tilewright.attention.codegen.kernels.compute import (
     PageRound,
@@ -47,13 +47,12 @@ from tilewright.attention.codegen.plan.target import (
 )
 from tilewright.attention.codegen.source.builder import Body, name_values
 from tilewright.attention.codegen.source.file import (
-    Emitted,
+    FileParts,
     KernelFile,
     Scratch,
     ScratchAxis,
     StageFunction,
     emit_row_kernel,
-    kernel_file,
     lists_of,
     outputs_of,
     parts_of,
@@ -110,7 +109,7 @@ def compile_graph(
         target, chosen, rounds, kept=kept, segment=segment, apart=apart, wanted=cut
     )
     form = RowForm(sizes, tiles, target, planned, kept)
-    parts = _Parts(graph, form, by_mass, bound)
+    parts = _Parts(form, graph=graph, by_mass=by_mass, most=bound)
     marks = parts.add_indexer((chosen,), chosen)[chosen]
     parts.add_attention(marks, chosen.type.shape[1])
     if form.has_parts:
@@ -119,7 +118,7 @@ def compile_graph(
     if wants_mass(graph):
         read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
         parts.kernels.append(emit_weigh_pages(form, [read]))
-    return parts.file((*lists_of(form), *outputs_of(sizes)), marks, decisions)
+    return parts.flow_file((*lists_of(form), *outputs_of(sizes)), marks, decisions)
 
 
 def _compile_branches(
@@ -131,13 +130,11 @@ def _compile_branches(
     over_memory = frozenset({Merge.MEMORY})
     aim = None if target is None else replace(target, merges=over_memory)
     form = RowForm(graph.geometry, tiles, aim, replace(cut, fusions=frozenset()))
-    parts = _Parts(graph, form, by_mass, most)
+    parts = _Parts(form, graph=graph, by_mass=by_mass, most=most)
     names = parts.add_indexer(tuple(graph.output.nodes()), None)
-    found = branch_kernels(graph, form, names)
-    parts.kernels += found.emitted
-    parts.scratch += found.scratch
+    results = add_branches(parts, graph, names)
     chosen = next(item.selection for item in graph.output.branches if item.selection is not None)
-    return parts.file(tuple(found.results), names[chosen], decisions)
+    return parts.flow_file(results, names[chosen], decisions)
 
 
 def compile_dense(
@@ -153,14 +150,8 @@ def compile_dense(
     emitted = [emit_row_kernel("attend_row", form, stages)]
     if form.has_parts:
         emitted.append(emit_merge_parts(form))
-    return kernel_file(
-        "dense",
-        "its geometry",
-        form,
-        emitted,
-        scratch=parts_of(form),
-        results=outputs_of(sizes),
-        stages=stages,
+    return FileParts(form, emitted, [*parts_of(form)], stages).file(
+        "dense", "its geometry", outputs_of(sizes)
     )
 
 
@@ -181,35 +172,27 @@ def _apart(graph: Graph, by_mass: bool) -> str:
     return "a share of all scores is asked for" if by_mass else ""
 
 
-@dataclass(slots=True)
-class _Parts:
-    """Kernels of a step in their order, and the memory between them."""
+@dataclass(slots=True, kw_only=True)
+class _Parts(FileParts):
+    """Parts of the file of a flow, added stage by stage."""
 
     graph: Graph
-    form: RowForm
     by_mass: bool
     most: int | None
-    kernels: list[Emitted] = field(default_factory=list)
-    scratch: list[Scratch] = field(default_factory=list)
     row_kernels: int = 0
-    stages: list[StageFunction] = field(default_factory=list)  # of kernels that are complete
     _open: list[StageFunction] = field(default_factory=list)  # of a kernel that is not complete
 
-    def file(
-        self, results: tuple[Scratch, ...], marks: str, decisions: tuple[Decision, ...]
+    def flow_file(
+        self, results: Sequence[Scratch], marks: str, decisions: tuple[Decision, ...]
     ) -> KernelFile:
-        """Assemble the file of the flow."""
-        return kernel_file(
+        origin, completion = f"graph {graph_hash(self.graph)[:12]}", emit_complete_pages(self.graph)
+        return self.file(
             self.graph.name,
-            f"graph {graph_hash(self.graph)[:12]}",
-            self.form,
-            self.kernels,
-            completion=emit_complete_pages(self.graph),
-            scratch=self.scratch,
-            results=results,
+            origin,
+            results,
+            completion=completion,
             marks=marks,
             decisions=decisions,
-            stages=self.stages,
             most=self.most,
         )
 

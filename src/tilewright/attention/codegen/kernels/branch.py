@@ -1,7 +1,7 @@
 """The kernels of flows with several branches, gates or estimates: attention of each, then a sum."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.attend import emit_attend_pages
@@ -13,6 +13,7 @@ from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traff
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import (
     Emitted,
+    FileParts,
     Grid,
     Scratch,
     ScratchAxis,
@@ -25,53 +26,39 @@ from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import Branch, Estimate, EstimateOver, Geometry, Graph, Node
 
 
-@dataclass(frozen=True, slots=True)
-class BranchKernels:
-    """Kernels in their order, the memory between them, and what they leave."""
-
-    emitted: list[Emitted] = field(default_factory=list)
-    scratch: list[Scratch] = field(default_factory=list)
-    results: list[Scratch] = field(default_factory=list)
-
-
 def is_plain(graph: Graph) -> bool:
     """Tell whether attention over one selection is the whole result."""
     first, *others = graph.output.branches
     return not others and first.gate is None and first.estimate is None
 
 
-def branch_kernels(graph: Graph, form: RowForm, names: Mapping[Node, str]) -> BranchKernels:
-    """Emit what follows the indexer, whose values ``names`` has the memory of.
+def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> list[Scratch]:
+    """Add what follows the indexer, whose values ``names`` has the memory of; return the results.
 
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
     """
-    sizes, branches, found = graph.geometry, graph.output.branches, BranchKernels()
+    sizes, branches, form = graph.geometry, graph.output.branches, parts.form
+    results: list[Scratch] = []
     weighed: list[Weighed] = []
     for place, branch in enumerate(branches):
         own_form = replace(form, suffix=f"_{place}")
         if branch.selection is not None:
             marks, columns = names[branch.selection], branch.selection.type.shape[1]
-            found.emitted.extend(
-                [
-                    emit_list_pages(
-                        own_form, chosen=marks, columns=columns, axis=ScratchAxis.PAGES
-                    ),
-                    emit_attend_pages(own_form, chosen=marks if columns > 1 else None),
-                    *([emit_merge_parts(own_form)] if form.has_parts else []),
-                ]
-            )
-            found.scratch.extend(_suffixed(place, *outputs_of(sizes), *parts_of(form)))
-            found.results.extend(_suffixed(place, *lists_of(form)))
+            parts.kernels += [
+                emit_list_pages(own_form, chosen=marks, columns=columns, axis=ScratchAxis.PAGES),
+                emit_attend_pages(own_form, chosen=marks if columns > 1 else None),
+            ]
+            parts.kernels += [emit_merge_parts(own_form)] if form.has_parts else []
+            parts.scratch += _suffixed(place, *outputs_of(sizes), *parts_of(form))
+            results += _suffixed(place, *lists_of(form))
             weighed.append(Weighed(marks, columns, f"log_sum_exp_{place}"))
         if branch.estimate is not None:
-            found.emitted.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
-            estimate = outputs_of(sizes, "estimate", "estimate_sum")
-            found.scratch.extend(_suffixed(place, *estimate))
-    found.emitted.append(_emit_combine_branches(sizes, branches, names))
+            parts.kernels.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
+            parts.scratch += _suffixed(place, *outputs_of(sizes, "estimate", "estimate_sum"))
+    parts.kernels.append(_emit_combine_branches(sizes, branches, names))
     if wants_mass(graph):
-        found.emitted.append(emit_weigh_pages(form, weighed))
-    found.results.extend(outputs_of(sizes)[: 1 + _is_one_softmax(branches)])
-    return found
+        parts.kernels.append(emit_weigh_pages(form, weighed))
+    return [*results, *outputs_of(sizes)[: 1 + _is_one_softmax(branches)]]
 
 
 def _suffixed(place: int, *scratch: Scratch) -> tuple[Scratch, ...]:

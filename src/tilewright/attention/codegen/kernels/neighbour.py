@@ -18,10 +18,9 @@ def _shift_pages(work: RowWork) -> Source:
         fill = str(int(bool(op.fill)))
     return lines(f"""
         {work.tiles("0", "num_pages")}
-            {work.page}
             other = page + {op.offset}
             inside = (page < num_pages) & (other >= 0) & (other < num_pages)
-            value = {work.load("inside", "0", page="other")}
+            value = {work.load("inside", "0", "other")}
             value = tl.where(inside, value, {fill})
             {work.store("value", "page < num_pages")}
     """)
@@ -40,12 +39,11 @@ def _pool_pages(work: RowWork) -> Source:
     found = COMBINED[reduction].format("found", "value")
     turn = lines(f"""
         {work.tiles()}
-            {work.page}
             found = tl.full(({work.tile},), {empty}, tl.float32)
             for offset in range(-{op.before}, {op.after + 1}):
                 other = page + offset
                 inside = (page < stop) & (other >= first) & (other < stop)
-                value = tl.where(inside, {work.load("inside", "0", page="other")}, {empty})
+                value = tl.where(inside, {work.load("inside", "0", "other")}, {empty})
                 found = {found}
             {mean}
             {work.store("found", "page < stop")}
@@ -61,7 +59,7 @@ def _conv1d(work: RowWork) -> Source:
     terms = Source()
     for back, tap in enumerate(taps):
         inside = f"(page < stop) & (page - {back} >= first)"
-        value = work.load(inside, "0", back=back)
+        value = work.load(inside, "0", f"page - {back}" if back else "page")
         terms = lines(f"""
             {terms}
             {_weight_code(tap)}
@@ -72,7 +70,6 @@ def _conv1d(work: RowWork) -> Source:
     return lines(f"""
         {span}
         {work.tiles()}
-            {work.page}
             found = tl.zeros(({work.tile},), tl.float32)
             {terms}
             {work.store("found", "page < stop")}
@@ -102,7 +99,7 @@ def _cum_sum(work: RowWork) -> Source:
     return lines(f"""
         {span}
         before = tl.zeros((), tl.{work.dtype})
-        {work.tiles()}
+        for start in range(first, stop, {work.tile}):
             page = {page}
             value = {work.load(inside, "0")}
             {work.store("before + tl.cumsum(value, 0)", inside)}
@@ -119,14 +116,13 @@ def _gather(work: RowWork) -> Source:
         return lines(f"""
             other = tl.load({index})
             inside = {inside}
-            {work.store_row(work.load("inside", "0", page="other"))}
+            {work.store_row(work.load("inside", "0", "other"))}
         """)
     return lines(f"""
         {work.tiles("0", "num_pages")}
-            {work.page}
             other = tl.load({index} + page, mask=page < num_pages, other=-1)
             inside = {inside}
-            {work.store(work.load("inside", "0", page="other"), "page < num_pages")}
+            {work.store(work.load("inside", "0", "other"), "page < num_pages")}
     """)
 
 

@@ -108,7 +108,6 @@ def _reduction(work: RowWork) -> Source:
         {span}
         found = tl.full((), {empty}, tl.{dtype})
         {work.tiles()}
-            {work.page}
             value = {work.load("page < stop", empty)}
             {squared}
             found = {COMBINED[reduction].format("found", f"tl.{reduction}(value, 0)")}
@@ -129,7 +128,6 @@ def _arg_max(work: RowWork) -> Source:
         largest = tl.full((), {lowest}, tl.{dtype})
         found = tl.zeros((), tl.int32) + first
         {work.tiles()}
-            {work.page}
             value = {value}
             {numbers}
             here = tl.max(value, 0)
@@ -150,18 +148,15 @@ def _softmax(work: RowWork) -> Source:
         {span}
         largest = tl.full((), float("-inf"), tl.float32)
         {work.tiles()}
-            {work.page}
             value = {value}
             largest = tl.maximum(largest, tl.max(value, 0))
         largest = tl.where(largest == float("-inf"), 0.0, largest)
         total = tl.zeros((), tl.float32)
         {work.tiles()}
-            {work.page}
             value = {value}
             total += tl.sum(tl.exp(value - largest), 0)
         total = tl.where(total == 0.0, 1.0, total)
         {work.tiles("0", "num_pages")}
-            {work.page}
             value = {work.load("page < num_pages", "0")}
             share = tl.div_rn(tl.exp(value{scale} - largest), total)
             value = tl.where((page >= first) & (page < stop), share, value)
@@ -175,12 +170,10 @@ def _normalize(work: RowWork) -> Source:
         {span}
         total = tl.zeros((), tl.float32)
         {work.tiles()}
-            {work.page}
             value = {work.load("page < stop", "0")}
             total += tl.sum(value * value, 0)
         norm = tl.maximum(tl.sqrt_rn(total), 1e-12)
         {work.tiles("0", "num_pages")}
-            {work.page}
             value = {work.load("page < num_pages", "0")}
             inside = (page >= first) & (page < stop)
             value = tl.where(inside, tl.div_rn(value, norm), value)
@@ -211,7 +204,6 @@ def _across_heads(work: RowWork) -> Source:
         return joined([found, work.store_row("found")])
     return lines(f"""
         {work.tiles("0", "num_pages")}
-            {work.page}
             {found}
             {work.store("found", "page < num_pages")}
     """)
@@ -224,7 +216,6 @@ def _selected_tokens(work: RowWork) -> Source:
     return lines(f"""
         found = tl.zeros((), tl.int32)
         {work.tiles("0", "num_pages")}
-            {work.page}
             chosen = {work.load("page < num_pages", "0")}
             read = (chosen != 0) | (page < first_reserved) | (page >= num_pages - last_reserved)
             tokens = tl.minimum(num_tokens - page * {size}, {size})

@@ -46,34 +46,25 @@ class RowWork:
     def span(self) -> Source:
         return span_code(getattr(self.node.op, "span", Span.ALL), self.body)
 
-    def tiles(self, first: str = "first", stop: str = "stop") -> str:
-        """Begin a loop over tiles: its body is indented once more than this line."""
-        return f"for start in range({first}, {stop}, {self.tile}):"
+    def tiles(self, first: str = "first", stop: str = "stop") -> Source:
+        """Begin a loop over tiles, whose pages have the numbers ``page``.
 
-    @property
-    def page(self) -> str:
-        """Set ``page``, the numbers of the pages of a tile."""
-        return f"page = start + tl.arange(0, {self.tile})"
+        The body follows indented once more than what this stands in.
+        """
+        return lines(f"""
+            for start in range({first}, {stop}, {self.tile}):
+                page = start + tl.arange(0, {self.tile})
+        """)
 
-    def place(self, memory: str, page: str = "page", back: int = 0) -> str:
-        page = f"{page} - {back}" if back else page
+    def place(self, memory: str, page: str = "page") -> str:
         if self.columns > 1:
-            page = f"({page}) * {self.columns}" if back else f"{page} * {self.columns}"
+            page = f"{page if page.isidentifier() else f'({page})'} * {self.columns}"
         return f"{row_start(self.body, memory)} + {page} + column"
 
-    def load(
-        self,
-        mask: str,
-        other: str,
-        *,
-        page: str = "page",
-        back: int = 0,
-        dtype: DType | None = None,
-    ) -> str:
+    def load(self, mask: str, other: str, page: str = "page", dtype: DType | None = None) -> str:
         """Load the operand at pages where the mask holds, in the type that the op computes in."""
-        kind = dtype or self.dtype
-        place = self.place(self.operands[0], page, back)
-        return f"tl.load({place}, mask={mask}, other={other}).to(tl.{kind})"
+        place = self.place(self.operands[0], page)
+        return f"tl.load({place}, mask={mask}, other={other}).to(tl.{dtype or self.dtype})"
 
     def store(self, value: str, mask: str) -> str:
         return f"tl.store({self.place(self.result)}, {self._kept(value)}, mask={mask})"
@@ -88,7 +79,6 @@ class RowWork:
             return Source()
         return lines(f"""
             {self.tiles("0", "num_pages")}
-                {self.page}
                 {OUTSIDE} = (page < num_pages) & ((page < first) | (page >= stop))
                 {self.store(self.load(OUTSIDE, "0"), OUTSIDE)}
         """)

@@ -247,25 +247,31 @@ def _names_of(group: str) -> tuple[frozenset[str], frozenset[str]]:
     )
 
 
-def kernel_file(
-    flow: str,
-    origin: str,
-    form: RowForm,
-    kernels: Sequence[Emitted],
-    *,
-    completion: Emitted | None = None,
-    scratch: Iterable[Scratch],
-    results: Iterable[Scratch],
-    marks: str = "",
-    decisions: tuple[Decision, ...] = (),
-    stages: Iterable[StageFunction],
-    most: int | None = None,
-) -> KernelFile:
-    """Assemble the file of a flow; ``stages`` are the functions that some kernels call."""
-    ahead = [] if completion is None else [completion]
-    functions = [function for item in [*ahead, *kernels] for function in item.functions]
-    sizes = form.sizes
-    head = f'''\
+@dataclass(slots=True)
+class FileParts:
+    """Kernels of a step in their order, the memory between them, and functions that some call."""
+
+    form: RowForm
+    kernels: list[Emitted] = field(default_factory=list)
+    scratch: list[Scratch] = field(default_factory=list)
+    stages: list[StageFunction] = field(default_factory=list)
+
+    def file(
+        self,
+        flow: str,
+        origin: str,
+        results: Iterable[Scratch],
+        *,
+        completion: Emitted | None = None,
+        marks: str = "",
+        decisions: tuple[Decision, ...] = (),
+        most: int | None = None,
+    ) -> KernelFile:
+        """Print the functions of all kernels, with the helpers that they call."""
+        emitted = [*([] if completion is None else [completion]), *self.kernels]
+        functions = [function for item in emitted for function in item.functions]
+        form, sizes = self.form, self.form.sizes
+        head = f'''\
 """Kernels of the flow {flow}, generated from {origin}.
 
 {sizes.kind}: pages of {sizes.page_size} tokens, {sizes.query_heads} query heads,
@@ -275,21 +281,21 @@ keys of {sizes.key_dim} and values of {sizes.value_dim} channels.
 import triton
 import triton.language as tl
 '''
-    texts = [head, *helpers_of(functions), *(function.text() for function in functions)]
-    return KernelFile(
-        flow=flow,
-        geometry=form.sizes,
-        tiling=form.tiling,
-        target=form.target,
-        text="\n\n".join(texts),
-        completion=None if completion is None else completion.kernel,
-        step=tuple(item.kernel for item in kernels),
-        scratch=tuple(scratch),
-        results=tuple(results),
-        marks=marks,
-        merge=form.merge,
-        cut=form.cut,
-        decisions=decisions,
-        stage_of=tuple((stage.name, stage.stage) for stage in stages),
-        most=most,
-    )
+        texts = [head, *helpers_of(functions), *(function.text() for function in functions)]
+        return KernelFile(
+            flow=flow,
+            geometry=sizes,
+            tiling=form.tiling,
+            target=form.target,
+            text="\n\n".join(texts),
+            completion=None if completion is None else completion.kernel,
+            step=tuple(item.kernel for item in self.kernels),
+            scratch=tuple(self.scratch),
+            results=tuple(results),
+            marks=marks,
+            merge=form.merge,
+            cut=form.cut,
+            decisions=decisions,
+            stage_of=tuple((stage.name, stage.stage) for stage in self.stages),
+            most=most,
+        )
