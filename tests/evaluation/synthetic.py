@@ -4,9 +4,9 @@ from functools import cache
 
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec, Reserved
-from tilewright.evaluation.replay import AttentionSamples, replay_flow
 from tilewright.evaluation.source.base import Case, SourceSpec
 from tilewright.evaluation.source.synthetic import SyntheticSource
+from tilewright.evaluation.stream import AttentionSamples, replay_flow
 from tilewright.serving.decode import kept_queries_of
 from tilewright.serving.model_flow import plan_pages, trace_for_model
 

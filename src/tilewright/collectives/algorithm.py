@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
-from tilewright.collectives.plan import Move, Plan, Proof, check_plan
+from tilewright.collectives.plan import Plan, Proof, check_plan
 from tilewright.errors import RegistryError
 
 AUTO_ALGORITHM = "auto"
@@ -45,22 +46,11 @@ def build_table(algorithms: Iterable[Algorithm]) -> Mapping[str, Algorithm]:
     return MappingProxyType(table)
 
 
-@dataclass(frozen=True)
-class CheckedPlan:
+class CheckedPlan(NamedTuple):
     """A plan that was proved, and what the proof says of its steps."""
 
     plan: Plan
     proof: Proof
-
-    @cached_property
-    def edges(self) -> frozenset[tuple[int, int]]:
-        """Ranks, and whom they send to."""
-        return frozenset(
-            (rank, step.peer)
-            for rank, steps in enumerate(self.plan.steps)
-            for step in steps
-            if step.move is Move.SEND
-        )
 
 
 @cache

@@ -1,6 +1,6 @@
 """``ccl.yaml``: which algorithm, which topology, and which rings; unknown keys are refused."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from importlib import import_module
@@ -63,29 +63,27 @@ class _Words:
             raise self.error(key, entry, "a single value", "keys with values", "indent them")
         return _Words(path, entry.value.entries, entry.place)
 
-    def text(self, key: str, choices: tuple[str, ...] = ()) -> str | None:
+    def _checked(self, key: str, holds: Callable[[Any], bool], expected: str) -> Any:
         entry = self.entries.get(key)
         if entry is None:
             return None
         value = entry.value.value if isinstance(entry.value, Scalar) else None
-        if not isinstance(value, str) or (choices and value not in choices):
-            expected = f"one of {', '.join(choices)}" if choices else "a text"
+        if not holds(value):
             raise self.error(key, entry, f"{value!r}", expected, "correct it")
         return value
+
+    def text(self, key: str, choices: tuple[str, ...] = ()) -> Any:
+        if choices:
+            return self._checked(key, lambda it: it in choices, f"one of {', '.join(choices)}")
+        return self._checked(key, lambda it: isinstance(it, str), "a text")
 
     def choice(self, key: str, kind: type[Enum]) -> Any:
         said = self.text(key, tuple(each.value for each in kind))
         return kind(said) if said else None
 
-    def number(self, key: str, least: int = 1) -> int | None:
-        entry = self.entries.get(key)
-        if entry is None:
-            return None
-        value = entry.value.value if isinstance(entry.value, Scalar) else None
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            expected = f"a whole number from {least} up"
-            raise self.error(key, entry, f"{value!r}", expected, "correct it")
-        return value
+    def number(self, key: str, least: int = 1) -> Any:
+        expected = f"a whole number from {least} up"
+        return self._checked(key, lambda it: type(it) is int and it >= least, expected)
 
     def without_effect(self) -> tuple[str, ...]:
         """Return a line for each key that changes nothing here; its value is checked."""
@@ -184,17 +182,14 @@ def parse_config(source: str | Path | None = None) -> CollectiveConfig:
     """
     packaged = files("tilewright.collectives").joinpath("ccl.yaml").read_text("utf-8")
     nothing = CollectiveConfig(AUTO_ALGORITHM, ALGORITHMS, {}, AlgorithmEntry("defaults"))
-    config = _over(nothing, _root(parse_yaml(packaged, "ccl.yaml")))
+    config = _over(nothing, parse_yaml(packaged, "ccl.yaml"))
     if source is None:
         return config
-    return _over(config, _root(load_yaml_with_lines(Path(source), "a ccl.yaml")))
+    return _over(config, load_yaml_with_lines(Path(source), "a ccl.yaml"))
 
 
-def _root(section: Section) -> _Words:
-    return _Words("", section.entries, section.place)
-
-
-def _over(base: CollectiveConfig, root: _Words) -> CollectiveConfig:
+def _over(base: CollectiveConfig, section: Section) -> CollectiveConfig:
+    root = _Words("", section.entries, section.place)
     root.check_keys(("defaults", "algorithms"))
     defaults = root.section("defaults")
     defaults.check_keys(("algorithm", *COMMON_KEYS))

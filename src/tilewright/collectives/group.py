@@ -88,7 +88,7 @@ class Group:
     world_ranks: tuple[int, ...]  # by rank of the group
     _meetings: dict[int, _Meeting] = field(default_factory=dict)  # by number of the call
     _num_calls: dict[int, int] = field(default_factory=dict)  # by rank
-    _last: dict[int, Work] = field(default_factory=dict)  # by rank
+    last_work: dict[int, Work] = field(default_factory=dict)  # by rank; its next comes after
 
     def __post_init__(self) -> None:
         seen: dict[PeCoord, int] = {}
@@ -139,14 +139,7 @@ class Group:
         """Begin anew after an error has ended all calls that were under way."""
         self._meetings.clear()
         self._num_calls.clear()
-        self._last.clear()
-
-    def last_work(self, rank: int) -> Work | None:
-        """The call of a rank that its next one comes after."""
-        return self._last.get(rank)
-
-    def note_work(self, rank: int, work: Work) -> None:
-        self._last[rank] = work
+        self.last_work.clear()
 
 
 Place = PeCoord | Sequence[int]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
 from tilewright.collectives.choose import placed_call
@@ -15,7 +16,6 @@ from tilewright.collectives.group import (
     ranks_of_pes,
 )
 from tilewright.collectives.operation import Call
-from tilewright.collectives.plan import Move
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook, Wiring
 from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.tuning import NOTHING_SAID, RingOptions
@@ -100,7 +100,12 @@ def _wiring(
             where = WHERE if entry.place is None else f"{entry.place}: algorithms.{entry.name}"
             fix = "say topology= in the call or in its entry"
             raise CollectiveError(where, found, f"one of {names}", fix)
-        return _edges(machine, group, algorithm)
+        calls = [
+            placed_call(Call(each, group.size), group, machine) for each in algorithm.operations
+        ]
+        variants = range(min(NUM_VARIANTS, len(group.ranks[0])))
+        plans = (checked_plan(algorithm, *pair) for pair in product(calls, variants))
+        return frozenset[Edge]().union(*(checked.plan.edges for checked in plans))
     sips = [pes[0].sip for pes in group.ranks]
     columns = machine.spec.fabric.columns
     sip_shape = (columns, None) if len(set(sips)) == machine.grid.num_sips else (None, None)
@@ -108,15 +113,3 @@ def _wiring(
         WHERE, topology, group.size, (entry.w, entry.h),
         sips=sips, global_topology=global_topology, sip_shape=sip_shape,
     )  # fmt: skip
-
-
-def _edges(machine: Machine, group: Group, algorithm: Algorithm) -> frozenset[Edge]:
-    """Return whom ranks send to in all operations of the algorithm."""
-    edges: set[Edge] = set()
-    for operation in algorithm.operations:
-        call = placed_call(Call(operation, group.size), group, machine)
-        for variant in range(min(NUM_VARIANTS, len(group.ranks[0]))):
-            plan = checked_plan(algorithm, call, variant).plan
-            for rank, steps in enumerate(plan.steps):
-                edges.update((rank, step.peer) for step in steps if step.move is Move.SEND)
-    return frozenset(edges)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tilewright.collectives.cost import PeCost, Way, message_ps, way_of
 from tilewright.collectives.group import Group
-from tilewright.collectives.plan import Move, Plan
+from tilewright.collectives.plan import Plan
 from tilewright.collectives.schedule import Message, Wave, block_messages
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
@@ -128,12 +128,7 @@ class LinkLoads:
 
 
 def _sent_blocks(plan: Plan) -> Counter[Pair]:
-    return Counter(
-        (step.turn, rank, step.peer)
-        for rank, steps in enumerate(plan.steps)
-        for step in steps
-        if step.move is Move.SEND
-    )
+    return Counter((step.turn, rank, step.peer) for rank, step in plan.sends())
 
 
 MOST_LOADS = 64  # lanes whose messages are counted link by link

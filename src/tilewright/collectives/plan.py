@@ -52,32 +52,37 @@ class Plan:
     @cached_property
     def blocks_per_turn(self) -> int:
         """The most that a rank sends to another in one turn."""
-        sent = Counter((rank, step.peer, step.turn) for rank, step in self._sends())
+        sent = Counter((rank, step.peer, step.turn) for rank, step in self.sends())
         return max(sent.values(), default=0)
 
     @cached_property
     def is_staggered(self) -> bool:
         """Whether some rank waits while others send, as in trees and chains."""
-        sent = Counter((rank, step.turn) for rank, step in self._sends())
+        sent = Counter((rank, step.turn) for rank, step in self.sends())
         most: dict[int, int] = {}  # by turn
         for (_, turn), count in sent.items():
             most[turn] = max(count, most.get(turn, 0))
-        by_rank = Counter(rank for rank, _ in self._sends())
+        by_rank = Counter(rank for rank, _ in self.sends())
         return any(by_rank[rank] < sum(most.values()) for rank in range(self.num_ranks))
+
+    @cached_property
+    def edges(self) -> frozenset[tuple[int, int]]:
+        """Ranks, and whom they send to."""
+        return frozenset((rank, step.peer) for rank, step in self.sends())
 
     @cached_property
     def most_receivers(self) -> int:
         """Of what any rank sends."""
-        pairs = {(rank, step.peer) for rank, step in self._sends()}
-        return max(Counter(rank for rank, _ in pairs).values(), default=0)
+        return max(Counter(rank for rank, _ in self.edges).values(), default=0)
 
     @cached_property
     def most_sends(self) -> int:
         """The most blocks that any rank sends to one other."""
-        pairs = Counter((rank, step.peer) for rank, step in self._sends())
+        pairs = Counter((rank, step.peer) for rank, step in self.sends())
         return max(pairs.values(), default=0)
 
-    def _sends(self) -> Iterator[tuple[int, Step]]:
+    def sends(self) -> Iterator[tuple[int, Step]]:
+        """Yield ranks and their steps that send."""
         for rank, steps in enumerate(self.steps):
             for step in steps:
                 if step.move is Move.SEND:

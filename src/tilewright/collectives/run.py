@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tilewright.collectives.algorithm import Algorithm, CheckedPlan, checked_plan
+from tilewright.collectives.algorithm import Algorithm, checked_plan
 from tilewright.collectives.buffers import Buffers, Piece, Pieces
 from tilewright.collectives.group import Group
 from tilewright.collectives.kernel import collective
 from tilewright.collectives.operation import Call, Reduction, message_dtype
 from tilewright.collectives.rings import Edge, RingBook
-from tilewright.collectives.schedule import Job, Schedule, build_schedule
+from tilewright.collectives.schedule import Job, build_schedule
 from tilewright.collectives.staging import LaneShare, shares_of
 from tilewright.collectives.tuning import Tuning
 from tilewright.errors import InternalError
@@ -44,18 +44,20 @@ def start_collective(
     shares = {piece: _by_lane(group, rank, piece, lanes) for piece in buffers.pieces}
     variants = _variants(call, shares.values())
     plans = {variant: checked_plan(algorithm, call, variant) for variant in set(variants.values())}
-    edges = frozenset[Edge]().union(*(checked.edges for checked in plans.values()))
+    edges = frozenset[Edge]().union(*(checked.plan.edges for checked in plans.values()))
     lane_of = {group.ranks[rank][lane]: lane for lane in variants}
     element_bits = message_dtype(call.operation, reduction, buffers.dtype).bits
+    round_elements = tuning.round_bytes * 8 // element_bits  # which may be as wide as sums
     jobs = {
         pe: Job(
-            _schedule(
-                plans[variants[lane]],
+            build_schedule(
+                plans[variants[lane]].plan,
                 rank,
                 _sizes(call, buffers, shares, lane),
-                element_bits,
-                tuning,
-                is_uneven=call.is_uneven,
+                chunk_elements=max(1, tuning.chunk_bytes * 8 // element_bits),
+                round_elements=None if call.is_uneven else max(1, round_elements),
+                proof=plans[variants[lane]].proof,
+                lead=tuning.lead,
                 window=driver.machine.spec.pe.queue_commands,
             ),
             _starts(buffers.sources, shares, lane),
@@ -100,30 +102,6 @@ def _variants(call: Call, shares: Iterable[Shares]) -> dict[int, int]:
         return {lane: lane % NUM_VARIANTS for lane in sorted(boxes)}
     places = {box: place for place, box in enumerate(dict.fromkeys(boxes.values()))}
     return {lane: places[box] % NUM_VARIANTS for lane, box in sorted(boxes.items())}
-
-
-def _schedule(
-    checked: CheckedPlan,
-    rank: int,
-    sizes: Sequence[int],
-    element_bits: int,
-    tuning: Tuning,
-    *,
-    is_uneven: bool,
-    window: int,
-) -> Schedule:
-    """Chunks and rounds of elements that may be as wide as sums on their way."""
-    rounds = sum(sizes) * len(sizes) if is_uneven else tuning.round_bytes * 8 // element_bits
-    return build_schedule(
-        checked.plan,
-        rank,
-        sizes,
-        chunk_elements=max(1, tuning.chunk_bytes * 8 // element_bits),
-        round_elements=max(1, rounds),
-        proof=checked.proof,
-        lead=tuning.lead,
-        window=window,
-    )
 
 
 def _sizes(

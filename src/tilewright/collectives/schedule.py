@@ -81,7 +81,7 @@ def build_schedule(
     part_sizes: Sequence[int],
     *,
     chunk_elements: int,
-    round_elements: int,
+    round_elements: int | None,
     proof: Proof,
     lead: int = 1,
     window: int | None = None,
@@ -89,7 +89,7 @@ def build_schedule(
     """Blocks are cut into equal chunks, and parts into rounds that run one after the other.
 
     How a block is cut is known to whoever has it: ranks need not know what others exchange, as long
-    as that is all in one round.
+    as that is all in one round, as it is without ``round_elements``.
 
     ``lead`` is how many chunks are sent while one travels. ``window`` is how many commands a PE may
     have in flight, None for any number. Receives of a wave are issued before its sends, so that
@@ -99,6 +99,8 @@ def build_schedule(
     messages: list[Message] = []
     untouched: list[Chunk] = []
     first_group = 0
+    if round_elements is None:
+        round_elements = max(1, sum(part_sizes) * len(part_sizes))
     for low, high in _rounds(part_sizes, round_elements):
         blocks = _blocks(plan.num_blocks, part_sizes, low, high)
         chunks = [_cut(block, max(1, -(-block.size // chunk_elements))) for block in blocks]

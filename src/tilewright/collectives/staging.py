@@ -1,6 +1,5 @@
 """Tensors that ranks hold alike: their own, or copies that are placed as the first rank's are."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -215,16 +214,13 @@ def _nothing(tensor: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]
 
 def owner_lanes(layout: Layout | None, num_lanes: int) -> frozenset[int]:
     """The lanes that exchange: of copies the first, unless some elements have more than others."""
-    lanes = _lanes_of_boxes(layout)
-    if not _is_copied(lanes):
-        return frozenset(range(num_lanes))
-    return frozenset(of_box[0] for of_box in lanes)
+    return frozenset(copies[0] for copies in _copies(layout)) or frozenset(range(num_lanes))
 
 
 def copy_group(group: Group, rank: int, layout: Layout | None) -> Group | None:
     """The copies of a rank as ranks, the first of them those that exchange; None without copies."""
-    lanes = _lanes_of_boxes(layout)
-    if not _is_copied(lanes):
+    lanes = _copies(layout)
+    if not lanes:
         return None
     pes = group.ranks[rank]
     places = tuple(tuple(pes[lane] for lane in copies) for copies in zip(*lanes, strict=True))
@@ -232,12 +228,10 @@ def copy_group(group: Group, rank: int, layout: Layout | None) -> Group | None:
     return Group(name, places, tuple(range(len(places))))
 
 
-def _lanes_of_boxes(layout: Layout | None) -> list[list[int]]:
+def _copies(layout: Layout | None) -> list[list[int]]:
+    """Return the lanes of each box, if all have as many copies; nothing without copies."""
     lanes: dict[Box, list[int]] = {}
     for lane, box in () if layout is None else layout.boxes:
         lanes.setdefault(box, []).append(lane)
-    return list(lanes.values())
-
-
-def _is_copied(lanes: Sequence[Sequence[int]]) -> bool:
-    return len({len(of_box) for of_box in lanes}) == 1 and len(lanes[0]) > 1
+    counts = {len(of_box) for of_box in lanes.values()}
+    return list(lanes.values()) if len(counts) == 1 and 1 not in counts else []

@@ -221,7 +221,7 @@ def _ring(said: RingOptions, chunk_bytes: int, under_way: int, room_bytes: int) 
     default ring.
     """
     least = said.spec()
-    most_bytes = max(least.token_bytes, _power_down(room_bytes // LEAST_SLOTS))
+    most_bytes = max(least.token_bytes, 1 << (max(1, room_bytes // LEAST_SLOTS).bit_length() - 1))
     slot_bytes = said.slot_size or max(
         min(least.slot_bytes, most_bytes),
         min(_power_up(-(-chunk_bytes // FRAGMENTS)), most_bytes),
@@ -238,7 +238,3 @@ def _ring(said: RingOptions, chunk_bytes: int, under_way: int, room_bytes: int) 
 
 def _power_up(number: int) -> int:
     return 1 << max(0, number - 1).bit_length()
-
-
-def _power_down(number: int) -> int:
-    return 1 << (max(1, number).bit_length() - 1)

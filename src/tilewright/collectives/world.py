@@ -139,7 +139,7 @@ class World:
 
     def _last_works(self) -> Iterator[Work]:
         for group in self._callers():
-            yield from filter(None, map(group.last_work, range(group.size)))
+            yield from filter(None, map(group.last_work.get, range(group.size)))
 
     def all_groups(self) -> frozenset[Group]:
         """Return all groups that rings of this world are for."""
@@ -208,8 +208,8 @@ class World:
             staged.finish()
 
         what = f"{signature} (call {number} of {group.name})"
-        work = Work(self.driver, what, f"rank {world_rank}", body, group.last_work(rank))
-        group.note_work(rank, work)
+        work = Work(self.driver, what, f"rank {world_rank}", body, group.last_work.get(rank))
+        group.last_work[rank] = work
         self.workers.note_call(work)
         return work
 

@@ -1,11 +1,18 @@
 """Quality of sparse attention: what a flow keeps of dense attention, and what it reads for it."""
 
-from tilewright.evaluation.interval import Mean, mean_of, paired_difference, share_interval
-from tilewright.evaluation.quality import join_trials, order_flows, pareto_front, run_trial
-from tilewright.evaluation.replay import AttentionSamples, replay_flow
+from tilewright.evaluation.quality import (
+    Mean,
+    join_trials,
+    mean_of,
+    order_flows,
+    paired_difference,
+    pareto_front,
+    run_trial,
+    share_interval,
+)
 from tilewright.evaluation.source import SOURCES, SourceEntry, SourceKind
 from tilewright.evaluation.source.base import Case, Source, SourceSpec
-from tilewright.evaluation.stream import Stream
+from tilewright.evaluation.stream import AttentionSamples, Stream, replay_flow
 from tilewright.evaluation.words import Words, WordSamples, say_words
 
 __all__ = (

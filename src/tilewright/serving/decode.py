@@ -5,13 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from tilewright.attention.backends.reference import (
-    Counters,
-    Session,
-    SessionSpec,
-    Step,
-    StepOutput,
-)
+from tilewright.attention.backends.reference import Counters, Session, SessionSpec, Step, StepOutput
 from tilewright.attention.backends.reference.session import model_geometry
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.ops.leaf import prompt_windows

@@ -8,9 +8,9 @@ import pytest
 from tests.models.smollm2_loading import smollm2_on_one_thread
 from tilewright.attention.planner import Reserved
 from tilewright.errors import UsageError
-from tilewright.evaluation.replay import replay_flow
 from tilewright.evaluation.source.base import SourceSpec
 from tilewright.evaluation.source.smollm2 import NeedleSource, TextSource, cut_tokens, python_topics
+from tilewright.evaluation.stream import replay_flow
 from tilewright.evaluation.words import say_words
 from tilewright.models import LanguageModel
 from tilewright.serving.model_flow import plan_pages, trace_for_model

@@ -7,9 +7,9 @@ import pytest
 
 from tilewright.attention.graph import FlowKind
 from tilewright.attention.planner import Reserved
-from tilewright.evaluation.replay import AttentionSamples, replay_flow
 from tilewright.evaluation.source.base import Case, SourceSpec
 from tilewright.evaluation.source.synthetic import SyntheticSource
+from tilewright.evaluation.stream import AttentionSamples, replay_flow
 from tilewright.serving.model_flow import plan_pages, trace_for_model
 
 KINDS = [FlowKind.GQA, FlowKind.MLA]

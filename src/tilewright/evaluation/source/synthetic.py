@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.graph import DType, FlowKind, Geometry
-from tilewright.evaluation.replay import dense_outputs
 from tilewright.evaluation.source.base import Case, SourceSpec, generator_of
-from tilewright.evaluation.stream import PlantedNeedle, Stream
+from tilewright.evaluation.stream import PlantedNeedle, Stream, dense_outputs
 from tilewright.models.weights import Array
 from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model

@@ -1,20 +1,23 @@
 """The arrays of a step in simulated memory: their pieces, and the strides that kernels are told."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.attention.backends.machine.layout import RowLayout
-from tilewright.attention.graph import Graph
+from tilewright.attention.codegen import KernelFile, ScratchAxis
+from tilewright.attention.graph import DType, Graph
 from tilewright.errors import AttentionError
 from tilewright.host import DPPolicy, RuntimeContext, Tensor
 from tilewright.language.dtype import dtype_of
 from tilewright.units import format_bytes
 
 Array = np.ndarray[Any, Any]
+Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class Pieces:
 
     @classmethod
     def empty(cls, torch: RuntimeContext, layout: RowLayout, array: PieceArray) -> "Pieces":
-        """Memory that nobody has written, each piece in the slice of its owner."""
+        """Take memory that nobody has written; pieces are padded, each in its owner's slice."""
+        array = array.padded(layout.page_bytes)
         policy = layout.policy(array.piece_elements * array.item_bytes)
         shape = (layout.num_pieces, array.piece_elements)
         tensor = torch.empty(shape, array.dtype, dp=policy, name=array.name)
@@ -114,3 +118,35 @@ def check_table_copies(graph: Graph, layout: RowLayout) -> None:
         expected = f"at most {format_bytes(MAX_COPY_BYTES)} of copies where values are computed"
         fix = "leave values out with --no-data, or put rows on fewer PEs with --placement head"
         raise AttentionError(f"parameters of flow {graph.name!r}", found, expected, fix)
+
+
+def scratch_of(
+    torch: RuntimeContext, layout: RowLayout, file: KernelFile, longest: int
+) -> dict[str, Pieces]:
+    """Take the memory that kernels share in a step; ``longest`` is in pages, of a request."""
+    leading = {ScratchAxis.PAGES: (longest,), ScratchAxis.MEMBER_PAGES: (layout.member_pages,)}
+    arrays = [
+        PieceArray(item.name, item.dtype.value, (*leading.get(item.axis, ()), *item.shape))
+        for item in (*file.scratch, *file.results)
+    ]
+    return {array.name: Pieces.empty(torch, layout, array) for array in arrays}
+
+
+def write_marks(
+    layout: RowLayout,
+    file: KernelFile,
+    scratch: Mapping[str, Pieces],
+    marks: Sequence[Int64s],
+) -> None:
+    """Into every array of marks: a kernel that knows what it stores overwrites them."""
+    for item in file.scratch:
+        if item.dtype is not DType.INT8:
+            continue
+        pieces = scratch[item.name]
+        values = np.zeros((layout.num_rows, layout.members, *pieces.array.shape), dtype=np.int8)
+        for row, pages in enumerate(marks):
+            if item.axis is ScratchAxis.MEMBER_PAGES:
+                values[row, *layout.places_of(pages)] = 1
+            elif item.axis is ScratchAxis.PAGES:
+                values[row, 0, pages] = 1
+        pieces.write(values)

@@ -1,7 +1,7 @@
 """What a decode step finds in the memories of a machine: pools, page tables, queries, lengths."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 from typing import Any
@@ -10,12 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.generated import started_states
-from tilewright.attention.backends.machine.arrays import (
-    PieceArray,
-    Pieces,
-    replicate,
-    strides_of,
-)
+from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import (
     LayoutSpec,
     RowLayout,
@@ -175,7 +170,7 @@ def _pools(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, 
     pools = {}
     for name, kind in pooled(graph).items():
         array = _stored(f"{name}_pool", kind.dtype, layout.span_blocks, kind.shape)
-        pools[name] = Pieces.empty(torch, layout, replace(array, piece_elements=array.num_elements))
+        pools[name] = Pieces.empty(torch, layout, array)
     return pools
 
 
@@ -204,10 +199,7 @@ def _row_arrays(
         *_kept_arrays(graph, longest),
         PieceArray("block_table", "int64", (layout.member_pages,)),
     ]
-    return {
-        array.name: Pieces.empty(torch, layout, array.padded(layout.page_bytes))
-        for array in planned
-    }
+    return {array.name: Pieces.empty(torch, layout, array) for array in planned}
 
 
 def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:

@@ -1,17 +1,18 @@
-"""Which stage of a step said a command, and the bytes that each stage moves.
-
-A program that is watched issues through a stand-in for its issuer, which notes and passes on.
-"""
+"""Which stage of a step said a command, and the bytes that each stage moves."""
 
 import sys
 from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
+from tilewright.analysis.trace.commands import InstrumentedIssuer
 from tilewright.attention.codegen import Stage
 from tilewright.engine.core import IssuedAccess
 from tilewright.engine.issuer import Issuer
 from tilewright.executor.program import Program
+
+_ACCESSES = {"load": 1, "store": 2}  # by method: which argument they are
+_NO_COMMAND = frozenset({"finish", "release"})
 
 
 class StageBook:
@@ -36,7 +37,16 @@ class StageBook:
         """The issuer that a program uses instead of its own."""
         owner = program.run.hub.running.number
         stages = self._stages.setdefault(owner, [])
-        watched: Any = _WatchedIssuer(self, stages, program, issuer)
+
+        def hear(method: str, arguments: tuple[Any, ...], _result: Any) -> None:
+            if method in _NO_COMMAND:
+                return
+            stage = self.current_stage()
+            stages.extend([stage] * (issuer.num_commands - len(stages)))
+            if method in _ACCESSES:
+                self.note_bytes(program.name, stage, arguments[_ACCESSES[method]])
+
+        watched: Any = InstrumentedIssuer(issuer, hear)
         return watched  # type: ignore[no-any-return]
 
     def stage_of_command(self, owner: int, command: int) -> Stage | None:
@@ -72,49 +82,3 @@ class StageBook:
                 return self._stage_of[code.co_name]
             frame = frame.f_back
         return None
-
-
-class _WatchedIssuer:
-    """Everything that an issuer does, with a note for each command."""
-
-    def __init__(
-        self,
-        book: StageBook,
-        stages: list[Stage | None],
-        program: Program,  # that is not made yet: its name comes later
-        issuer: Issuer,
-    ) -> None:
-        self._book = book
-        self._stages = stages
-        self._program = program
-        self._issuer = issuer
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what the issuer has; what issues commands is found here from now on."""
-        found = getattr(self._issuer, name)
-        if name in _ISSUING:
-            found = self._noting(found, _ACCESSES.get(name))
-            setattr(self, name, found)
-        return found
-
-    def _noting(self, issue: Any, accesses: int | None) -> Any:
-        """Return a call that notes; ``accesses`` is the place of this argument, if it has one."""
-
-        def noted(*arguments: Any) -> Any:
-            result = issue(*arguments)
-            stage = self._note()
-            if accesses is not None:
-                self._book.note_bytes(self._program.name, stage, arguments[accesses])
-            return result
-
-        return noted
-
-    def _note(self) -> Stage | None:
-        stage = self._book.current_stage()
-        count = self._issuer.num_commands
-        self._stages.extend([stage] * (count - len(self._stages)))
-        return stage
-
-
-_ACCESSES = {"load": 1, "store": 2}
-_ISSUING = frozenset({*_ACCESSES, "compute", "open_composite", "park", "receive", "send", "update"})

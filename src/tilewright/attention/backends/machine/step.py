@@ -15,13 +15,18 @@ from tilewright.attention.backends.generated import (
     kernels_of,
 )
 from tilewright.attention.backends.machine.append import append_tokens
-from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, replicate, strides_of
+from tilewright.attention.backends.machine.arrays import (
+    Pieces,
+    replicate,
+    scratch_of,
+    strides_of,
+    write_marks,
+)
 from tilewright.attention.backends.machine.layout import RowLayout
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
-from tilewright.attention.codegen import Grid, Kernel, Merge, Scratch, ScratchAxis, Stage
+from tilewright.attention.codegen import Grid, Kernel, Merge, Stage
 from tilewright.attention.codegen.kernels.merge import tree_neighbours
 from tilewright.attention.codegen.memory_form import parameter_tables
-from tilewright.attention.graph import DType
 from tilewright.attention.planner import StepPlan, most_candidates, row_budgets, state_pages
 from tilewright.errors import AttentionError
 from tilewright.executor.post import Post
@@ -66,7 +71,11 @@ class _Planned:
     grid: tuple[int, ...]
     owner: Owner
     stages: tuple[Stage, ...]
-    queues: Post | None = None  # between the members of a row
+    queues: Any = None  # between the members of a row
+
+    def launch(self, torch: RuntimeContext) -> LaunchReport:
+        options = {"grid": self.grid, "on": self.owner, "neighbours": self.queues}
+        return torch.launch(self.function, name=self.name, **options, **self.arguments).report
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +92,7 @@ class PreparedStep:
     @rare_collections()
     def run(self, torch: RuntimeContext) -> MachineStepResult:
         """One launch after the other, each when the host knows of the end of the last."""
-        launches = tuple(StageLaunch(_launch(torch, item), item.stages) for item in self.planned)
+        launches = tuple(StageLaunch(item.launch(torch), item.stages) for item in self.planned)
         output, log_sum_exp = (
             self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
             for name in ("output", "log_sum_exp")
@@ -146,9 +155,9 @@ def prepare_step(
     """
     layout, file = memory.layout, kernels.file
     _check_most(kernels, plan)
-    scratch = _scratch(torch, layout, kernels, memory)
+    scratch = scratch_of(torch, layout, file, max(map(len, memory.blocks)))
     if marks is not None:
-        _write_marks(layout, kernels, scratch, marks)
+        write_marks(layout, file, scratch, marks)
     given: dict[str, Tensor | int | float] = {
         **memory.arguments,
         **{name: pieces.tensor for name, pieces in scratch.items()},
@@ -271,18 +280,6 @@ def _planned(
     return _Planned(kernel.name, function, arguments, grid, owner, kernel.stages)
 
 
-def _launch(torch: RuntimeContext, item: _Planned) -> LaunchReport:
-    queues: Any = item.queues
-    return torch.launch(
-        item.function,
-        grid=item.grid,
-        on=item.owner,
-        neighbours=queues,
-        name=item.name,
-        **item.arguments,
-    ).report
-
-
 def _programs(kernel: Kernel, layout: RowLayout) -> tuple[tuple[int, ...], Owner]:
     """The grid of a kernel, and who runs a program: a member of the row, or its home."""
 
@@ -299,49 +296,3 @@ def _programs(kernel: Kernel, layout: RowLayout) -> tuple[tuple[int, ...], Owner
         case Grid.NEW_PAGES | Grid.ROW_PARTS | Grid.ROW_TILES:
             where, fix = f"kernel {kernel.name}", "compile the flow for a target"
             raise AttentionError(where, f"programs of {kernel.grid}", "rows and members", fix)
-
-
-def _scratch(
-    torch: RuntimeContext, layout: RowLayout, kernels: LoadedKernels, memory: DecodeMemory
-) -> dict[str, Pieces]:
-    longest = max(map(len, memory.blocks))
-    return {
-        item.name: Pieces.empty(
-            torch,
-            layout,
-            PieceArray(item.name, item.dtype.value, _piece_shape(item, layout, longest)).padded(
-                layout.page_bytes
-            ),
-        )
-        for item in (*kernels.file.scratch, *kernels.file.results)
-    }
-
-
-def _piece_shape(item: Scratch, layout: RowLayout, longest: int) -> tuple[int, ...]:
-    match item.axis:
-        case ScratchAxis.PAGES:
-            return (longest, *item.shape)
-        case ScratchAxis.MEMBER_PAGES:
-            return (layout.member_pages, *item.shape)
-        case _:
-            return item.shape
-
-
-def _write_marks(
-    layout: RowLayout,
-    kernels: LoadedKernels,
-    scratch: Mapping[str, Pieces],
-    marks: Sequence[Int64s],
-) -> None:
-    """Into every array of marks: a kernel that knows what it stores overwrites them."""
-    for item in kernels.file.scratch:
-        if item.dtype is not DType.INT8:
-            continue
-        pieces = scratch[item.name]
-        values = np.zeros((layout.num_rows, layout.members, *pieces.array.shape), dtype=np.int8)
-        for row, pages in enumerate(marks):
-            if item.axis is ScratchAxis.MEMBER_PAGES:
-                values[row, *layout.places_of(pages)] = 1
-            elif item.axis is ScratchAxis.PAGES:
-                values[row, 0, pages] = 1
-        pieces.write(values)

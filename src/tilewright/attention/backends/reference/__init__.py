@@ -1,7 +1,7 @@
 """The executor that defines what a flow means: array-API code on NumPy and torch."""
 
 from tilewright.attention.backends.reference.op.frame import ByteCounts, Counters
-from tilewright.attention.backends.reference.page_list import (
+from tilewright.attention.backends.reference.pages import (
     PageCsr,
     PageLists,
     PageRows,

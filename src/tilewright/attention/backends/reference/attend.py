@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.attention.backends.reference.namespace import Array, tree_sum
-from tilewright.attention.backends.reference.page_list import PageLists, every_page
-from tilewright.attention.backends.reference.pages import KvReader
+from tilewright.attention.backends.reference.pages import KvReader, PageLists, every_page
 
 
 @dataclass(frozen=True, slots=True)

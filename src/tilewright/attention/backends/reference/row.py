@@ -15,11 +15,7 @@ from tilewright.attention.backends.reference.completion import advanced_values, 
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.op import run_nodes
 from tilewright.attention.backends.reference.op.frame import Frame
-from tilewright.attention.backends.reference.page_list import (
-    PageLists,
-    every_page,
-    list_pages,
-)
+from tilewright.attention.backends.reference.pages import PageLists, every_page, list_pages
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.backends.reference.store import MASS, selection_name
 from tilewright.attention.backends.reference.view import RowSources, RowView
@@ -100,15 +96,15 @@ class Row:
             return self._run([scores], with_state=False)[scores]
 
     def _is_dense(self) -> bool:
-        """Return whether all KV heads read everything: by the plan, or by a budget for it."""
+        """Return whether all KV heads read everything.
+
+        The plan says so, or a budget for every page makes the output plain dense attention.
+        """
         if all(self.plan.reads_whole):
             return True
-        return all(path is RowPath.FITS for path in self.plan.paths) and self._is_plain_top_k()
-
-    def _is_plain_top_k(self) -> bool:
-        """Return whether a budget for every page makes the output plain dense attention."""
         (branch, *others) = self.branches
-        if others or branch.selection is None or branch.gate is not None:
+        fits = all(path is RowPath.FITS for path in self.plan.paths)
+        if not fits or others or branch.selection is None or branch.gate is not None:
             return False
         op = branch.selection.op
         planned = isinstance(op, ApproxTopK) or (isinstance(op, TopK) and op.k is None)

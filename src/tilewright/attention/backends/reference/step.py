@@ -6,7 +6,7 @@ from typing import Any
 from tilewright.attention.backends.reference.attend import attend_causal
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
 from tilewright.attention.backends.reference.namespace import Array
-from tilewright.attention.backends.reference.page_list import PageLists, every_page
+from tilewright.attention.backends.reference.pages import PageLists, every_page
 from tilewright.attention.backends.reference.row import Row, RowPlan, RowResult
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared, request_error
 from tilewright.attention.backends.reference.step_arrays import (
@@ -16,20 +16,12 @@ from tilewright.attention.backends.reference.step_arrays import (
     checked_query,
     gather_rows,
 )
-from tilewright.attention.backends.reference.store import (
-    prompt_mass_name,
-    selection_name,
-)
+from tilewright.attention.backends.reference.store import prompt_mass_name, selection_name
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.attention.paging import ExtendPlan
-from tilewright.attention.planner import (
-    RowFacts,
-    plan_step,
-    rows_read_whole,
-    state_pages,
-)
+from tilewright.attention.planner import RowFacts, plan_step, rows_read_whole, state_pages
 
 
 class Step:

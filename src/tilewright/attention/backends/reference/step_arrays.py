@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tilewright.attention.backends.reference.attend import Partial, merge_partials
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.backends.reference.page_list import PageLists
+from tilewright.attention.backends.reference.pages import PageLists
 from tilewright.attention.backends.reference.row import RowResult
 from tilewright.attention.backends.reference.shared import Shared, request_error
 from tilewright.errors import AttentionError

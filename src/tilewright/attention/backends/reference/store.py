@@ -8,11 +8,7 @@ import numpy.typing as npt
 
 from tilewright.attention.backends.generated import started_states
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.backends.reference.pages import (
-    STAGED_DTYPE,
-    PageCodes,
-    page_codes_of,
-)
+from tilewright.attention.backends.reference.pages import STAGED_DTYPE, PageCodes, page_codes_of
 from tilewright.attention.graph import DType, Field, Graph, StateVar
 from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.paging import ExtendPlan, PagingSpec, StateField

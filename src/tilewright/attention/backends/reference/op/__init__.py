@@ -6,11 +6,7 @@ from typing import Any
 
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.op.elementwise import ELEMENTWISE
-from tilewright.attention.backends.reference.op.frame import (
-    Evaluator,
-    EvaluatorTable,
-    Frame,
-)
+from tilewright.attention.backends.reference.op.frame import Evaluator, EvaluatorTable, Frame
 from tilewright.attention.backends.reference.op.layout import LAYOUT, POSITIONS
 from tilewright.attention.backends.reference.op.linear import LINEAR, PAGED_OPERANDS
 from tilewright.attention.backends.reference.op.page_axis import PAGE_AXIS

@@ -5,11 +5,7 @@ from operator import eq, ge, gt, le, lt, mul, ne
 from typing import Any
 
 from tilewright.attention.backends.reference.namespace import Array, as_float, as_numbers
-from tilewright.attention.backends.reference.op.frame import (
-    EvaluatorTable,
-    Frame,
-    on_arrays,
-)
+from tilewright.attention.backends.reference.op.frame import EvaluatorTable, Frame, on_arrays
 from tilewright.attention.graph import Op, Types
 from tilewright.attention.ops import binary, choose, compare, unary
 from tilewright.attention.ops.rule import MASKED
