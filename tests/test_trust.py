@@ -38,11 +38,10 @@ RUNNERS = {
 LOADERS = {"cloudpickle", "dill", "joblib", "marshal", "np", "numpy", "pickle", "torch"}
 
 REFUSED = {
-    "attention/flow/author_import.py",  # imports of a flow file, which runs already
     "attention/flow/loader.py",
-    "attention/flow/package.py",  # only the loader calls it
+    "attention/flow/package.py",  # only the loader calls it, for a flow file that runs already
     "collectives/config.py",
-    "interop/kernbench/ccl/algorithm.py",
+    "interop/kernbench/ccl/config.py",
     "interop/program_file.py",
     "machine/impl.py",
 }

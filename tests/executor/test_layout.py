@@ -29,8 +29,8 @@ def bytes_of(affine: Affine, box: Box) -> tuple[Any, np.ndarray[Any, Any]]:
         MEMORY[start : start + layout.segment_bytes]
         for row in layout.rows
         for start in range(
-            affine.base + row.offset,
-            affine.base + row.offset + row.num_segments * row.stride_bytes,
+            affine.base + row.address,
+            affine.base + row.address + row.num_segments * row.stride_bytes,
             row.stride_bytes,
         )
     ]

@@ -61,10 +61,10 @@ class Device:
         """From a node to a memory's node and back, through a DMA channel; made at first use."""
         key = (requester, target, channel, spread)
         if key not in self._trips:
-            out, back = self._hops(requester, target, spread)
+            out = self.machine.route(requester, target, Traffic.REQUEST, spread)
             self._trips[key] = self.engine.add_round_trip(
                 self._route(out, self._memory(target)),
-                self._route(back),
+                self.way(target, requester, Traffic.RESPONSE, spread),
                 gate=self.gates.number(channel),
                 writes=channel.access is Access.WRITE,
                 is_home=channel.owner == self.machine.nodes[target].where,
@@ -127,8 +127,9 @@ class Device:
             if is_own:
                 routes = self.engine.add_route([port]), self.engine.add_route([tcm.turn])
             else:
-                there, back = self._hops(requester, node, spread)
-                routes = self._route(there, port if writes else None), self._route(back)
+                there = self.machine.route(requester, node, Traffic.REQUEST, spread)
+                back = self.way(node, requester, Traffic.RESPONSE, spread)
+                routes = self._route(there, port if writes else None), back
             self._trips[key] = self.engine.add_round_trip(
                 *routes,
                 gate=self.gates.number(channel),
@@ -136,14 +137,6 @@ class Device:
                 inside=None if writes or is_own else self.engine.add_route([port]),
             )
         return self._trips[key]
-
-    def _hops(self, requester: int, target: int, spread: int) -> tuple[Route, Route]:
-        """A request's way to a node, and its answer's way back."""
-        route = self.machine.route
-        return (
-            route(requester, target, Traffic.REQUEST, spread),
-            route(target, requester, Traffic.RESPONSE, spread),
-        )
 
     def way(self, source: int, target: int, traffic: Traffic, spread: int) -> int:
         """The engine's route from node to node; made at first use."""
@@ -155,23 +148,20 @@ class Device:
 
     def message_route(self, sender: PeCoord, receiver: PeCoord) -> int:
         """From a PE's DMA to another's, on the virtual channels of communication."""
-        return self._route(self._message_hops(sender, self._dma(receiver)))
+        return self.way(self._dma(sender), self._dma(receiver), Traffic.COMMUNICATION, sender.pe)
 
     def message_write(self, sender: PeCoord, target: int) -> int:
         """The round trip by which a PE writes a message to a memory's node."""
         key = (self._dma(sender), target, Channel(sender, Access.WRITE), MESSAGES)
         if key not in self._trips:
-            back = self.machine.route(target, self._dma(sender), Traffic.RESPONSE, sender.pe)
+            out = self.machine.route(key[0], target, Traffic.COMMUNICATION, sender.pe)
             self._trips[key] = self.engine.add_round_trip(
-                self._route(self._message_hops(sender, target), self._memory(target)),
-                self._route(back),
+                self._route(out, self._memory(target)),
+                self.way(target, key[0], Traffic.RESPONSE, sender.pe),
                 gate=self.gates.number(key[2]),
                 writes=True,
             )
         return self._trips[key]
-
-    def _message_hops(self, sender: PeCoord, target: int) -> Route:
-        return self.machine.route(self._dma(sender), target, Traffic.COMMUNICATION, sender.pe)
 
     def _dma(self, pe: PeCoord) -> int:
         return self.machine.node_of(NodeKind.PE_DMA, pe)

@@ -32,6 +32,7 @@ from tilewright.engine.core import (
     TRANSFER,
     IssuedStep,
 )
+from tilewright.engine.issuer import IssuerSpec
 from tilewright.errors import DeviceError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
@@ -99,10 +100,8 @@ class Ring:
     data: int  # a route to the receiver's DMA, or a round trip that writes to a memory
     token_route: int  # to the receiver's DMA
     credit_route: int  # and back
-    write_port: int  # of the receiver's TCM
-    write_bytes_per_us: int
+    receiver: IssuerSpec  # that has the ports of its TCM
     read: int  # its read port, or a round trip that reads the memory
-    read_bytes_per_us: int
     address: int  # of the first slot, in a memory
     arrived: int
     credits: int
@@ -120,10 +119,11 @@ class Ring:
             )  # fmt: skip
             arrives = ((self.arrived, 1),)
             if self.spec.kind is RingKind.TCM:
-                hold_ps = flit_ps(flit_bytes=size, bytes_per_us=self.write_bytes_per_us)
+                hold_ps = flit_ps(flit_bytes=size, bytes_per_us=self.receiver.write_bytes_per_us)
+                port = self.receiver.write_route
                 steps += [
                     (TRANSFER, self.data, size, 0, control, (), (), NO_EFFECT, True),
-                    (HOLD, self.write_port, hold_ps, 0, control + 1, (), arrives, NO_EFFECT, False),
+                    (HOLD, port, hold_ps, 0, control + 1, (), arrives, NO_EFFECT, False),
                 ]
             else:
                 slot, token_bytes = self._slot(number), self.spec.token_bytes
@@ -141,7 +141,7 @@ class Ring:
             waits = ((self.arrived, number + 1),)
             read = len(steps)
             if self.spec.kind is RingKind.TCM:
-                hold_ps = flit_ps(flit_bytes=size, bytes_per_us=self.read_bytes_per_us)
+                hold_ps = flit_ps(flit_bytes=size, bytes_per_us=self.receiver.read_bytes_per_us)
                 steps.append((HOLD, self.read, hold_ps, 0, FROM_START, waits, (), NO_EFFECT, True))
             else:
                 slot = self._slot(number)
@@ -171,11 +171,11 @@ def check_room(device: Device, spec: RingSpec, where: str, num_rings: int, addre
             room = machine.spec.pe.tcm.reserved_bytes
             found = f"{num_rings} rings of {spec.num_bytes} bytes"
             needed, place = num_rings * spec.num_bytes, "the reserved part of the TCM"
-        case RingKind.SRAM:
-            room, place = machine.addresses.sram_bytes, "the SRAM"
-            found, needed = f"a ring at {address:#x}", address + spec.num_bytes
-        case RingKind.HBM:
-            room, place = machine.addresses.slice_bytes, "the slice"
+        case RingKind.SRAM | RingKind.HBM:
+            sizes = machine.addresses
+            is_sram = spec.kind is RingKind.SRAM
+            room = sizes.sram_bytes if is_sram else sizes.slice_bytes
+            place = "the SRAM" if is_sram else "the slice"
             found, needed = f"a ring at {address:#x}", address + spec.num_bytes
         case _:
             assert_never(spec.kind)
@@ -260,10 +260,8 @@ def build_ring(
         data=data,
         token_route=token_route,
         credit_route=device.message_route(receiver.coord, sender.coord),
-        write_port=receiver.issuer.write_route,
-        write_bytes_per_us=receiver.issuer.write_bytes_per_us,
+        receiver=receiver.issuer,
         read=read,
-        read_bytes_per_us=receiver.issuer.read_bytes_per_us,
         address=address,
         arrived=signals[0],
         credits=signals[1],

@@ -1,6 +1,7 @@
 """The one public simulator object, over either core: checks what goes in, names what went wrong."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
@@ -23,7 +24,6 @@ from tilewright.engine.dram.spec import (
 from tilewright.engine.fault import (
     HARMLESS,
     CoreFault,
-    Names,
     error_of_fault,
     error_of_violation,
     reentered_error,
@@ -120,7 +120,7 @@ class Engine:
         elif not isinstance(spec, SimpleSpec):
             fix = "describe the memory by one of them"
             raise EngineError(f"memory {name!r}", repr(spec), "a BankedSpec or SimpleSpec", fix)
-        self._layout.note_memory(server)
+        self._layout.note_server(server, is_memory=True)
         if isinstance(spec, BankedSpec):
             return self.core.add_banked_memory(spec, capacity_bytes)
         return self.core.add_simple_memory(spec, capacity_bytes)
@@ -130,10 +130,8 @@ class Engine:
         self._check_usable()
         numbers, each = self._layout.resolve_route(servers, channels)
         self._layout.note_route(numbers)
-        try:
+        with self._faults():
             return self.core.add_route(numbers, each)
-        except CoreFault as fault:
-            raise self._translated(fault) from None
 
     def add_signal(self, name: str) -> int:
         """Returns its number. Names are unique."""
@@ -151,10 +149,8 @@ class Engine:
         """
         self._check_usable()
         self._layout.check_signal(signal)
-        try:
+        with self._faults():
             self.core.remove_signal(signal)
-        except CoreFault as fault:
-            raise self._translated(fault) from None
         self._layout.forget_signal(signal)
 
     def add_gate(self, packets: int) -> int:
@@ -214,8 +210,7 @@ class Engine:
 
     def submit_watched(self, graph: TaskGraph, *, owner: int = 0, after: Sequence[int] = ()) -> int:
         """Submit and watch the graph's last task; returns the id of that."""
-        if isinstance(graph, TaskGraph):
-            check_not_empty(graph)
+        check_not_empty(graph)
         return self._hand_over(self.core.submit_watched, graph, owner, after)
 
     def submit_piece(self, issuer: Issuer, *, owner: int) -> None:
@@ -259,8 +254,6 @@ class Engine:
 
     def compiled(self, graph: TaskGraph) -> Graph:
         """For a hub: the core's form of a graph that has a last task to wait for."""
-        if not isinstance(graph, TaskGraph):
-            raise no_graph_error(graph)
         check_not_empty(graph)
         try:
             return graph.compiled_for(self.core)
@@ -299,10 +292,8 @@ class Engine:
         self._check_usable()
         self._layout.check_signal(signal)
         check_integer("raise_signal", "amount", amount, 1, MAX_PS)
-        try:
+        with self._faults():
             self.core.raise_signal(signal, amount)
-        except CoreFault as fault:
-            raise self._translated(fault) from None
 
     def signal_value(self, signal: int) -> int:
         self._layout.check_signal(signal)
@@ -376,9 +367,10 @@ class Engine:
     def take_trace_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Both traces as arrays, a row for each record: a fifth of the cost, for many of them."""
         self._check_outside()
-        taken = self.core.take_trace(), self.core.take_memory_trace()
-        rows, memory_rows = (np.array(each, np.int64).reshape(-1, 5) for each in taken)
-        return rows, memory_rows
+        rows, memory_rows = self.core.take_trace(), self.core.take_memory_trace()
+        return np.array(rows, np.int64).reshape(-1, 5), np.array(memory_rows, np.int64).reshape(
+            -1, 5
+        )
 
     def take_memory_trace(self) -> list[MemoryRecord]:
         """What memories decided since the last call, in event order; traced with the rest."""
@@ -411,14 +403,10 @@ class Engine:
         core = self.core
         if self.guard.stop_reason is None and core.is_drained():
             self.check_rules()
-        servers = tuple(
-            ServerStatistics(server.name, *core.server_counters(number))
-            for number, server in enumerate(self._layout.servers)
-        )
-        routes = tuple(
-            RouteStatistics(*core.route_counters(n)) for n in range(self._layout.num_routes)
-        )
-        return Statistics(core.now_ps, core.events, servers, routes)
+        names = [server.name for server in self._layout.servers]
+        servers = [ServerStatistics(name, *core.server_counters(n)) for n, name in enumerate(names)]
+        routes = [RouteStatistics(*core.route_counters(n)) for n in range(self._layout.num_routes)]
+        return Statistics(core.now_ps, core.events, tuple(servers), tuple(routes))
 
     # -- checks ----------------------------------------------------------------------------------
 
@@ -447,19 +435,16 @@ class Engine:
 
     def settle(self, *, limited: bool = False) -> None:
         """No wake-ups: either all is done, or somebody waits in vain."""
+        size = len(self._layout.servers) + self._layout.num_hops  # what a check costs
         try:
-            self._check_settled(limited)
+            if not self.core.is_drained():
+                if not limited:
+                    raise self.deadlock_error()
+            elif self.core.events - self._checked_events >= size:
+                self.check_rules()  # so small runs on a big machine do not pay for it each time
         except TilewrightError as error:
             self.guard.stop(error)
             raise
-
-    def _check_settled(self, limited: bool) -> None:
-        size = len(self._layout.servers) + self._layout.num_hops  # what a check costs
-        if not self.core.is_drained():
-            if not limited:
-                raise self.deadlock_error()
-        elif self.core.events - self._checked_events >= size:
-            self.check_rules()  # so many small runs on a big machine do not pay for it each time
 
     def check_if_drained(self) -> None:
         """The conservation rules, unless work is left or they have just been checked."""
@@ -471,11 +456,19 @@ class Engine:
         self._checked_events = self.core.events
         violation = self.core.first_violation()
         if violation is not None:
-            raise error_of_violation(violation, self._names(), self.now_ps)
+            raise error_of_violation(violation, self._layout.names, self.now_ps)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Raise faults of the core as errors that a user reads."""
+        try:
+            yield
+        except CoreFault as fault:
+            raise self._translated(fault) from None
 
     def _translated(self, fault: CoreFault) -> Exception:
         """The error that a user reads; a fault that leaves work half done stops the engine."""
-        error = error_of_fault(fault, self._names(), self.guard.serving)
+        error = error_of_fault(fault, self._layout.names, self.guard.serving)
         if fault.kind not in HARMLESS:
             self.guard.stop(error)
         return error
@@ -492,9 +485,6 @@ class Engine:
     def _check_outside(self) -> None:
         if self.guard.serving is not None:
             raise reentered_error(self.guard.serving)
-
-    def _names(self) -> Names:
-        return Names([server.name for server in self._layout.servers], self._layout.signals)
 
 
 def build_engine(

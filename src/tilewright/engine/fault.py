@@ -125,10 +125,8 @@ def error_of_fault(fault: CoreFault, names: Names, serving: str | None) -> Tilew
             fix = "submit as several owners"
             return EngineError(f"owner {fault.first}", found, "ids that fit", fix)
         case FaultKind.AWAITED_SIGNAL:
-            where, fix = (
-                f"signal {names.signals[fault.first]!r}",
-                "remove it when they have started",
-            )
+            where = f"signal {names.signals[fault.first]!r}"
+            fix = "remove it when they have started"
             return EngineError(where, "a removal", "no task that waits for it", fix)
         case FaultKind.QUEUE_LIMIT:
             where = f"server {names.servers[fault.first]!r}"

@@ -253,8 +253,10 @@ def _column(where: str, name: str, values: Integers) -> npt.NDArray[np.integer[A
     return column
 
 
-def check_not_empty(graph: TaskGraph) -> None:
-    """For who watches the last task."""
+def check_not_empty(graph: object) -> None:
+    """Refuse what is no graph, or has no last task to watch."""
+    if not isinstance(graph, TaskGraph):
+        raise no_graph_error(graph)
     if not graph.size:
         raise EngineError("submit", "an empty graph", "a last task to watch", "add a task")
 

@@ -427,12 +427,9 @@ class Hub:
 
     def _check_usable(self) -> None:
         if self._end_reason is not None:
-            is_closed = self._end_reason == CLOSED
-            found = (
-                "one that is closed"
-                if is_closed
-                else f"one whose run ended with {self._end_reason}"
-            )
+            found = f"one whose run ended with {self._end_reason}"
+            if self._end_reason == CLOSED:
+                found = "one that is closed"
             raise EngineError("hub", found, "one that can go on", "build a new engine and hub")
 
     def _outside(self, call: str) -> EngineError:

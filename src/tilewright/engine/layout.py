@@ -5,6 +5,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from typing import TypeVar
 
+from tilewright.engine.fault import Names
 from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.spec import EngineSpec, ServerSpec, check_integer
 from tilewright.errors import EngineError
@@ -31,6 +32,10 @@ class Layout:
         self._memories: set[int] = set()
         self._issuers: set[IssuerSpec] = set()  # that were found right
 
+    @property
+    def names(self) -> Names:
+        return Names([server.name for server in self.servers], self.signals)
+
     def check_server(self, spec: ServerSpec, engine: EngineSpec) -> None:
         """What only an engine can know about a server's specification."""
         if not isinstance(spec, ServerSpec):
@@ -44,17 +49,14 @@ class Layout:
             fix = "enlarge the buffer or make packets smaller"
             raise EngineError(where, f"buffer_flits = {spec.buffer_flits}", expected, fix)
 
-    def note_server(self, spec: ServerSpec) -> None:
+    def note_server(self, spec: ServerSpec, *, is_memory: bool = False) -> None:
         number = len(self.servers)
         self.servers.append(spec)
         self._server_numbers[spec.name] = number
-        if spec.bytes_per_us is None and spec.service is None:
+        if is_memory:
+            self._memories.add(number)
+        elif spec.bytes_per_us is None and spec.service is None:
             self._unrated.add(number)
-
-    def note_memory(self, spec: ServerSpec) -> None:
-        self.note_server(spec)
-        self._unrated.discard(len(self.servers) - 1)
-        self._memories.add(len(self.servers) - 1)
 
     def check_memory(self, server: object) -> None:
         if server not in self._memories:
@@ -104,10 +106,7 @@ class Layout:
 
     def note_signal(self, name: str, signal: int) -> None:
         """Name a signal that is new, or whose number a removed one had."""
-        if signal == len(self.signals):
-            self.signals.append(name)
-        else:
-            self.signals[signal] = name
+        self.signals[signal : signal + 1] = [name]
         self._signal_names.add(name)
 
     def forget_signal(self, signal: int) -> None:
@@ -134,11 +133,10 @@ class Layout:
         if inside is not None:
             routes.append(("inside", inside))
             if writes or inside == out:
-                found = f"inside = {inside!r} " + (
-                    "of one that writes" if writes else "as out, too"
-                )
+                what = "of one that writes" if writes else "as out, too"
+                expected = "what data that are read cross"
                 fix = "leave it out, or name a route of its own"
-                raise EngineError("round trip", found, "what data that are read cross", fix)
+                raise EngineError("round trip", f"inside = {inside!r} {what}", expected, fix)
         for name, route in routes:
             if type(route) is not int or not 0 <= route < self.num_routes:
                 fix = "use what add_route returned"

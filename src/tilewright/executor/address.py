@@ -63,10 +63,7 @@ class Translator:
 
     def spans(self, base: int, layout: Layout) -> list[Span]:
         """Where an access lies in virtual addresses."""
-        size = layout.segment_bytes
-        return [
-            Span(base + row.offset, row.num_segments, size, row.stride_bytes) for row in layout.rows
-        ]
+        return [Span(base + row.address, *row[1:]) for row in layout.rows]
 
     def pieces(self, spans: list[Span], by: Walk) -> list[Piece]:
         """All of an access of a command, in order."""
@@ -95,18 +92,15 @@ class Translator:
                 at = address + place * stride + done
                 if at >= end:
                     break
+                where = memory, there + at - start, first + place
                 if done or at + size > end:  # a part of a segment
                     part = min(size - done, end - at)
-                    yield Piece(
-                        memory, there + at - start, first + place, 1, done, part, part, walk
-                    )
+                    yield Piece(*where, 1, done, part, part, walk)
                     done = (done + part) % size
                     place += not done
                 else:
                     count = min(num_segments - place, (end - at - size) // stride + 1)
-                    yield Piece(
-                        memory, there + at - start, first + place, count, 0, size, stride, walk
-                    )
+                    yield Piece(*where, count, 0, size, stride, walk)
                     place += count
             start = end
 
@@ -129,10 +123,8 @@ class Translator:
                 continue
             memory, there = self._home(physical)
             last = physical + length - 1
-            if last // self._page_bytes == physical // self._page_bytes or self._home(last) == (
-                memory,
-                there + length - 1,
-            ):
+            is_one_page = last // self._page_bytes == physical // self._page_bytes
+            if is_one_page or self._home(last) == (memory, there + length - 1):
                 yield memory, there, length
             else:
                 yield from self._page_by_page(physical, length)
@@ -216,35 +208,29 @@ def addresses_of(program: Executor, pointers: Pointers, mask: Any) -> tuple[Any,
     return flat[places], places
 
 
-class Items(NamedTuple):
-    """Neighbouring elements that lie together: where items begin, and their places in the block."""
-
-    addresses: Any  # one for each item
-    num_elements: int  # of an item
-    places: Any  # of all elements, in the order of items
-
-
-def items_of(program: Executor, pointers: Pointers, mask: Any) -> Items:
+def items_of(program: Executor, pointers: Pointers, mask: Any) -> tuple[Any, int, Any]:
     """What an access by computed offsets reaches, in items as large as its form tells.
 
-    The rows of a table by an index are an item each; nobody looks at their elements one by one.
+    An item is some neighbouring elements that lie together. Returns the address of each, how many
+    elements each has, and the places of all elements in the block, in the order of items. The rows
+    of a table by an index are an item each; nobody looks at their elements one by one.
     """
     outer = _num_outer_axes(pointers, mask)
     num_elements = prod(pointers.shape[outer:])
     if num_elements == 1 or pointers.offsets is None:
         addresses, places = addresses_of(program, pointers, mask)
-        return Items(addresses, 1, places)
+        return addresses, 1, places
     shape = pointers.shape[:outer]
     affine = Affine(pointers.affine.base, pointers.affine.strides[:outer], shape)
     offsets = program.elements(pointers.offsets).astype(np.int64) * pointers.element.step
     offsets = offsets.reshape(offsets.shape[: max(0, offsets.ndim - len(pointers.shape) + outer)])
     addresses = np.broadcast_to(affine.array(np.dtype(np.int64)) + offsets, shape)
     if mask is None:
-        return Items(addresses.reshape(-1), num_elements, slice(None))
+        return addresses.reshape(-1), num_elements, slice(None)
     low, high = mask.box.low[0], mask.box.high[0]
     of_a_row = num_elements * prod(shape[1:])
     rows = addresses[low:high].reshape(-1)
-    return Items(rows, num_elements, slice(low * of_a_row, high * of_a_row))
+    return rows, num_elements, slice(low * of_a_row, high * of_a_row)
 
 
 def _num_outer_axes(pointers: Pointers, mask: Any) -> int:
@@ -270,7 +256,4 @@ def _cuts_first_axis_only(mask: Any) -> bool:
     if type(mask) is not Mask or not mask.shape:
         return False
     box = mask.box
-    return all(
-        low == 0 and high == extent
-        for low, high, extent in zip(box.low[1:], box.high[1:], box.shape[1:], strict=True)
-    )
+    return not any(box.low[1:]) and box.high[1:] == box.shape[1:]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tilewright.language.front import Node, evaluate, not_captured
 from tilewright.language.meaning.convert import from_compute, to_compute
 from tilewright.language.source import source_line
 from tilewright.language.value import Block
+from tilewright.memory.sanitizer.access import AccessKind
 
 Change = Callable[..., Any]
 
@@ -58,12 +59,8 @@ class _Change:
         for piece in self.pieces:
             first = piece.skip_bytes // item_bytes
             for place in range(piece.num_bytes // item_bytes):
-                at = piece._replace(
-                    address=piece.address + place * item_bytes,
-                    skip_bytes=0,
-                    num_bytes=item_bytes,
-                    stride_bytes=item_bytes,
-                )
+                address = piece.address + place * item_bytes
+                at = Piece(piece.memory, address, 0, 1, 0, item_bytes, item_bytes, piece.walk)
                 data = read_pieces(self.storages, [at], 1, item_bytes)
                 old = data.view(self.dtype.storage).reshape(1)
                 found[first + place] = old[0]
@@ -76,24 +73,20 @@ class _Change:
         return is_changed
 
 
-class Sem(NamedTuple):
-    """What of its program an atomic comes after, and what comes after it."""
-
-    releases: bool
-    acquires: bool
-
-
-SEMS: Mapping[str | None, Sem] = {
-    None: Sem(releases=True, acquires=True),
-    "acq_rel": Sem(releases=True, acquires=True),
-    "release": Sem(releases=True, acquires=False),
-    "acquire": Sem(releases=False, acquires=True),
-    "relaxed": Sem(releases=False, acquires=False),
+SEMS: Mapping[str | None, tuple[bool, bool]] = {  # whether it releases, and acquires
+    None: (True, True),
+    "acq_rel": (True, True),
+    "release": (True, False),
+    "acquire": (False, True),
+    "relaxed": (False, False),
 }
 
 
-def _parse_sem(program: Program, sem: str | None) -> Sem:
-    """Triton's words; without one an atomic orders all accesses of its program."""
+def _parse_sem(program: Program, sem: str | None) -> tuple[bool, bool]:
+    """Return whether an atomic comes after all accesses before it, and all others after it.
+
+    Without a word of Triton's it orders all accesses of its program.
+    """
     found = SEMS.get(sem) if sem is None or isinstance(sem, str) else None
     if found is None:
         words = ", ".join(repr(word) for word in SEMS if word is not None)
@@ -102,12 +95,7 @@ def _parse_sem(program: Program, sem: str | None) -> Sem:
 
 
 def atomic(
-    program: Program,
-    op: str,
-    pointer: Any,
-    values: tuple[Any, ...],
-    mask: Any,
-    sem: str | None,
+    program: Program, op: str, pointer: Any, values: tuple[Any, ...], mask: Any, sem: str | None
 ) -> Block:
     """Issue an atomic; its value is what was in memory before."""
     note_poll(program, pointer)
@@ -115,7 +103,8 @@ def atomic(
     shape = getattr(values[-1], "shape", ())
     pointers, mask = aligned(program, pointer, mask, shape)
     if program.watch is not None:
-        pointers = program.watch.changing(pointers, releases=releases, acquires=acquires)
+        program.watch.expect_atomic(releases=releases, acquires=acquires)
+        pointers = program.watch.begin(AccessKind.ATOMIC, pointers)
     kind = block_type(pointers.element, pointers.shape)
     if kind.dtype is int4:
         found = f"an atomic on {kind}"
@@ -134,7 +123,7 @@ def atomic(
     program.hand_over_if_long()
     layout, spans, pieces = dma.listed(program, addresses, kind.dtype)
     issuer, run = program.issuer, program.run
-    if run.replicas:
+    if run.terms.replicas:
         dma.check_replicas(program, spans)
     program.order.release(releases)
     after = program.order.before_write(spans, issuer.num_commands + 1)
@@ -160,7 +149,7 @@ def atomic(
 
 def atomic_load(program: Program, pointer: Any, mask: Any, sem: str | None) -> Any:
     """Issue a load that what follows may come after."""
-    acquires = _parse_sem(program, sem).acquires
+    _, acquires = _parse_sem(program, sem)
     if program.watch is not None:
         program.watch.expect_atomic(acquires=acquires)
     note_poll(program, pointer)
@@ -172,7 +161,7 @@ def atomic_load(program: Program, pointer: Any, mask: Any, sem: str | None) -> A
 
 def atomic_store(program: Program, pointer: Any, value: Any, mask: Any, sem: str | None) -> None:
     """Issue a store that may come after all before it."""
-    releases = _parse_sem(program, sem).releases
+    releases, _ = _parse_sem(program, sem)
     if program.watch is not None:
         program.watch.expect_atomic(releases=releases)
     program.order.release(releases)

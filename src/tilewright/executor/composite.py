@@ -1,6 +1,7 @@
 """Composites: one command that walks over tiles, told to the scheduler as a whole."""
 
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,8 @@ class Pending:
 
     def wait(self) -> Block | None:
         """Suspend the program until it has ended."""
-        program = self.program
-        line = line_text(source_line())
-        program.stream.wait(self.task, f"{program} waits for {self.what} at {line}")
+        what = f"{self.program} waits for {self.what} at {line_text(source_line())}"
+        self.program.stream.wait(self.task, what)
         return self.block
 
 
@@ -73,7 +73,7 @@ class _Pipeline:
         kernel_stages = [stage for stage in composite.stages if stage.scope is Scope.KERNEL]
         tile_of = self._product if composite.op == "gemm" else self._elementwise
         tiles = []
-        for place in composite.tiling.outputs():
+        for place in product(composite.tiling.rows, composite.tiling.columns):
             tile = tile_of(place)
             for stage in composite.stages:
                 if stage.scope is Scope.OUTPUT_TILE:
@@ -200,11 +200,9 @@ class _Pipeline:
         return plans[key]
 
     def _issue(self, plan: Plan, number: int, operands: tuple[Block, ...]) -> int:
-        needed = [
-            (operand.held, operand.type.num_bytes)  # only factors of a product are not placed
-            for operand in operands
-            if operand.held is not None
-        ]
+        # `held`, since factors of a product are not placed
+        sizes = [(each.held, each.type.num_bytes) for each in operands]
+        needed = [(held, num_bytes) for held, num_bytes in sizes if held is not None]
         made = self.program.issuer.update(plan.number, number, needed)
         if made == NO_ROOM:
             kind = plan.types[0]

@@ -1,6 +1,7 @@
 """Loads and stores: from blocks of addresses to accesses of the DMA channels."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from tilewright.language.dtype import DType, int1, int4
 from tilewright.language.front import Node, not_captured
 from tilewright.language.source import source_line
 from tilewright.language.value import Block, Pointers
+from tilewright.memory.sanitizer.access import AccessKind
 from tilewright.memory.sanitizer.bounds import access_text
 
 Reached = tuple[Layout | PackedLayout, list[Span], list[Piece]]
@@ -44,7 +46,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     if other is not None and not isinstance(other, bool | int | float):
         return _load_beside(program, pointers, mask, other)
     if program.watch is not None:
-        pointers = program.watch.reading(pointers)
+        pointers = program.watch.begin(AccessKind.LOAD, pointers)
     if mask is False:
         return filled(program, kind, other)
     if pointers.offsets is not None or type(mask) is Block:
@@ -53,7 +55,7 @@ def load(program: Program, pointers: Any, mask: Any, other: Any) -> Block:
     if box.is_empty:
         return filled(program, kind, other)
     program.hand_over_if_long()
-    return _issue_load(program, kind, *_reached(program, pointers, box), other)
+    return _issue_load(program, kind, _reached(program, pointers, box), other)
 
 
 def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) -> Block:
@@ -71,14 +73,13 @@ def _load_beside(program: Program, pointers: Pointers, mask: Any, other: Any) ->
 def _issue_load(
     program: Program,
     kind: BlockType,
-    layout: Layout | PackedLayout,
-    spans: list[Span],
-    pieces: list[Piece],
+    reached: Reached,
     other: Any,
     arrange: Callable[[Any], Any] | None = None,
 ) -> Block:
     """``arrange`` makes the block out of the elements, if they do not lie as its places do."""
     issuer, run = program.issuer, program.run
+    layout, spans, pieces = reached
     command = program.next_command
     after = program.order.before_read(spans, command)
     node, served = None, NO_EFFECT
@@ -114,15 +115,8 @@ def accesses_of(program: Program, pieces: list[Piece], access: Access) -> list[I
         pieces = [piece._replace(walk=last) for piece in pieces]
     channel = program.translator.channels.take(access)
     return [
-        (
-            program.trip(memory, access, channel),
-            num_segments,
-            num_bytes,
-            stride_bytes,
-            address,
-            walk,
-        )
-        for memory, address, _, num_segments, _, num_bytes, stride_bytes, walk in pieces
+        (program.trip(memory, access, channel), count, num_bytes, stride_bytes, address, walk)
+        for memory, address, _, count, _, num_bytes, stride_bytes, walk in pieces
     ]
 
 
@@ -132,7 +126,7 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
         return
     pointers, mask = aligned(program, pointers, mask, getattr(value, "shape", ()))
     if program.watch is not None:
-        pointers = program.watch.writing(pointers)
+        pointers = program.watch.begin(AccessKind.STORE, pointers)
     block = program.placed(program.convert(program.block(value), pointers.element, False))
     if mask is False:
         return
@@ -144,7 +138,7 @@ def store(program: Program, pointers: Any, value: Any, mask: Any) -> None:
     if box.is_empty:
         return
     program.hand_over_if_long()
-    _issue_store(program, block, kind, *_reached(program, pointers, box))
+    _issue_store(program, block, kind, _reached(program, pointers, box))
 
 
 def _reached(program: Program, pointers: Pointers, box: Box) -> Reached:
@@ -169,17 +163,11 @@ def _pieces(program: Program, spans: list[Span]) -> list[Piece]:
         raise fault.explained(*access_text(book, pe, spans, fault.address)) from None
 
 
-def _issue_store(
-    program: Program,
-    block: Block,
-    kind: BlockType,
-    layout: Layout | PackedLayout,
-    spans: list[Span],
-    pieces: list[Piece],
-) -> None:
+def _issue_store(program: Program, block: Block, kind: BlockType, reached: Reached) -> None:
     issuer, run = program.issuer, program.run
+    layout, spans, pieces = reached
     command = program.next_command
-    if run.replicas:
+    if run.terms.replicas:
         check_replicas(program, spans)
     after = program.order.before_write(spans, command)
     served = NO_EFFECT
@@ -197,9 +185,18 @@ def _issue_store(
 
 
 def check_replicas(program: Program, spans: list[Span]) -> None:
-    """Refuse a store into a second copy of a tensor."""
-    for span in spans:
-        program.run.note_replica_store(program, span.address, span.end)
+    """Refuse a store into a second copy of a tensor: the copies would differ."""
+    pe = program.stream.pe.coord
+    for span, replicated in product(spans, program.run.terms.replicas):
+        if span.address >= replicated.high or span.end <= replicated.low:
+            continue
+        if replicated.stored_by is None:
+            replicated.stored_by, replicated.storer = pe, str(program)
+        elif replicated.stored_by != pe:
+            both = f"{replicated.storer} and {program}"
+            found = f"stores into copies of tensor {replicated.tensor!r} by {both}"
+            expected = "one program that stores into a tensor with copies"
+            raise program.error(found, expected, "split the tensor, or store from one program")
 
 
 def filled(program: Program, kind: BlockType, other: Any) -> Block:
@@ -219,14 +216,13 @@ def _gathered_load(
     if not addresses.size:
         return filled(program, kind, other)
     program.hand_over_if_long()
-    layout, spans, pieces = listed(program, addresses, kind.dtype, num_elements)
-
+    reached = listed(program, addresses, kind.dtype, num_elements)
     fill = 0 if other is None else program.element(other, kind.dtype)
 
     def arrange(elements: Any) -> Any:
         return spread_out(elements, places, kind, fill)
 
-    return _issue_load(program, kind, layout, spans, pieces, None, arrange)
+    return _issue_load(program, kind, reached, None, arrange)
 
 
 def _scattered_store(
@@ -246,7 +242,7 @@ def _scattered_store(
         part.node = Node(pick, (block.node,), source_line())
     program.hand_over_if_long()
     reached = listed(program, addresses, kind.dtype, num_elements)
-    _issue_store(program, part, part.type, *reached)
+    _issue_store(program, part, part.type, reached)
 
 
 def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:

@@ -171,9 +171,7 @@ def read_pieces(
 
 
 def write_pieces(
-    storages: Sequence[Storage],
-    pieces: Sequence[Piece],
-    data: np.ndarray[Any, np.dtype[np.uint8]],
+    storages: Sequence[Storage], pieces: Sequence[Piece], data: np.ndarray[Any, np.dtype[np.uint8]]
 ) -> None:
     """The reverse."""
     for piece in pieces:

@@ -7,7 +7,6 @@ from tilewright.executor.atomic import atomic, atomic_load, atomic_store
 from tilewright.executor.composite import run_composite
 from tilewright.executor.dma import load, store
 from tilewright.executor.message import peek, receive, send
-from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_poll
 from tilewright.executor.program import Program
 from tilewright.executor.run import Outcome, Plan, Run
@@ -37,7 +36,8 @@ class KernelProgram(Program):
 
 def program_class(run: Run) -> type[KernelProgram]:
     """Of the running stream: on compiled code if there is any and nobody watches its commands."""
-    is_watched = run.observer is not None and run.observer.is_watching(run.hub.running.number)
+    observer = run.terms.observer
+    is_watched = observer is not None and observer.is_watching(run.hub.running.number)
     return KernelProgram if run.front is None or is_watched else NativeProgram
 
 
@@ -48,6 +48,7 @@ class NativeProgram(KernelProgram):
         super().__init__(*parts)
         run, stream, translator = self.run, self.stream, self.translator
         front: Any = run.front
+        self.order = front.AccessOrder(stream.pe.issuer.window)  # of the same methods
         if translator.paths is None:
             channels = translator.channels
             translator.paths = front.PathFinder(translator.mmu, translator.locate, channels)
@@ -56,16 +57,11 @@ class NativeProgram(KernelProgram):
         )
         self.desk.begin(self.title)
         self.desk.piece_end = stream.piece_end
-        self.desk.max_commands = run.limits.commands
+        self.desk.max_commands = run.terms.limits.commands
         # the desk's own, since every op of the library and every program comes here: a frame less
         self.compute = self.desk.compute  # type: ignore[method-assign]
         self.index_range = self.desk.range  # type: ignore[method-assign]
         self.begin_anew = self.desk.begin_anew  # type: ignore[method-assign]
-
-    def _build_order(self, window: int) -> AccessOrder:
-        front: Any = self.run.front
-        order: AccessOrder = front.AccessOrder(window)  # of the same methods
-        return order
 
     def end(self) -> None:
         self.desk.end()

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -14,7 +14,6 @@ from tilewright.device.ipcq import Ring, RingPool, check_room
 from tilewright.device.mmu import Mmu
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.address import Translator
 from tilewright.executor.effect import EffectLog
@@ -23,13 +22,12 @@ from tilewright.executor.kernel_program import program_class
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post, build_post
 from tilewright.executor.program import Program
-from tilewright.executor.run import Memory, Replicated, Run
+from tilewright.executor.run import Memory, Run, Terms
 from tilewright.executor.sanitize.program import WatchedProgram, tagged_arguments, watch_launch
 from tilewright.executor.stream import Stream
 from tilewright.language.executor import enter_program
 from tilewright.language.kernel import Kernel, seen_by
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import TensorBook
 
 
@@ -53,33 +51,12 @@ class Gatekeeper(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What holds for all programs of a launch."""
-
-    kernel: Kernel
-    grid: tuple[int, ...]
-    carries_data: bool = True
-    neighbours: Neighbours | None = None
-    post: Post | None = None
-    """Rings that were installed before, in the place of neighbours."""
-    installed: Mapping[PeCoord, Post] = field(default_factory=dict)
-    """Rings that programs of a PE use if the launch has neither of these."""
-    resident: int = 1
-    """Programs of a PE that run at a time: each has its part of registers and TCM."""
-    replicas: Sequence[Replicated] = ()
-    observer: Any = None
-    sanitizer: Sanitizer | None = None
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True, slots=True)
 class StreamPrograms:
     """What one stream of a PE does in a launch."""
 
     shared: Run
     stream: Stream
     translator: Translator
-    terms: Terms
     arguments: Mapping[str, Any]
     ids: Sequence[tuple[int, ...]]
     gate: Gatekeeper
@@ -106,29 +83,25 @@ class StreamPrograms:
                     run = self._call(program)
                 run()
             program.end()
-            self._count()
+            self.shared.counters.commands += self.stream.issuer.num_commands
+            self.shared.count_accesses()
+            self.translator.count_pages()
+            self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
             self.stream.hand_over()
 
     def _program(self, ids: tuple[int, ...]) -> Program:
-        name, grid = self.terms.kernel.name, self.terms.grid
         make = program_class(self.shared) if self.shared.sanitizer is None else WatchedProgram
-        program = make(self.shared, self.stream, self.translator, name, ids, grid)
+        program = make(self.shared, self.stream, self.translator, ids)
         enter_program(program)
         return program
 
     def _call(self, program: Program) -> Callable[[], Any]:
         """The kernel with what the program sees: by place where it can, since names take longer."""
-        function = self.terms.kernel.function
+        function = self.shared.terms.kernel.function
         named = seen_by(program, self.arguments)
         code = function.__code__
         placed = [named.pop(name) for name in code.co_varnames[: code.co_argcount]]
         return partial(function, *placed, **named)
-
-    def _count(self) -> None:
-        self.shared.counters.commands += self.stream.issuer.num_commands
-        self.shared.count_accesses()
-        self.translator.count_pages()
-        self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
 
 
 MmuOf = Callable[[PeCoord], Mmu]
@@ -158,18 +131,7 @@ class Launcher:
     ) -> Run:
         """Spawn the programs of each PE; they run when the hub does."""
         engine = self.device.engine
-        run = Run(
-            self.device,
-            hub,
-            self.memories,
-            effects,
-            self.functions,
-            self.tensors,
-            terms.carries_data,
-            limits=terms.limits,
-            replicas=terms.replicas,
-            observer=terms.observer,
-        )
+        run = Run(self.device, hub, self.memories, effects, self.functions, self.tensors, terms)
         if terms.sanitizer is not None:
             run.sanitizer = watch_launch(terms.sanitizer, terms.kernel.name, run)
             shares = [
@@ -184,7 +146,7 @@ class Launcher:
                 run.streams.append(stream)
                 translator, arguments = self._translator(share.pe), share.arguments
                 ids = share.ids[turn :: terms.resident]
-                parts.append(StreamPrograms(run, stream, translator, terms, arguments, ids, gate))
+                parts.append(StreamPrograms(run, stream, translator, arguments, ids, gate))
         for part in parts:
             name = f"{terms.kernel.name} on {part.stream.pe.name}"
             program = hub.spawn(part.run, name=name)
@@ -277,9 +239,5 @@ def _part_of(pe: Pe, resident: int) -> Pe:
     """A PE as one of its resident programs has it."""
     if resident == 1:
         return pe
-    issuer = replace(
-        pe.issuer,
-        near_bytes=pe.issuer.near_bytes // resident,
-        far_bytes=pe.issuer.far_bytes // resident,
-    )
-    return replace(pe, issuer=issuer)
+    near_bytes, far_bytes = pe.issuer.near_bytes // resident, pe.issuer.far_bytes // resident
+    return replace(pe, issuer=replace(pe.issuer, near_bytes=near_bytes, far_bytes=far_bytes))

@@ -16,15 +16,6 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Segments at equal distances, the first at ``offset`` bytes from the base of the access."""
-
-    offset: int
-    num_segments: int
-    stride_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Layout:
     """The bytes of an access in the order of their addresses, and which element is where.
 
@@ -33,7 +24,7 @@ class Layout:
     """
 
     segment_bytes: int
-    rows: tuple[Row, ...]
+    rows: tuple[Span, ...]  # from the base of the access on
     extents: tuple[int, ...]
     axes: tuple[int, ...]
     flipped: tuple[int, ...]  # axes of the block whose stride is negative
@@ -97,27 +88,20 @@ def _layout(strides: tuple[int, ...], box: Box, item_bytes: int) -> Layout:
         inner -= 1
         segment_bytes *= dims[inner][1]
     rows = tuple(_rows(offset, dims[:inner], segment_bytes))
-    num_segments = sum(row.num_segments for row in rows)
-    return Layout(
-        segment_bytes,
-        rows,
-        tuple(extent for _, extent, _ in dims),
-        tuple(axis for _, _, axis in dims),
-        tuple(flipped),
-        box,
-        num_segments,
-        num_segments * segment_bytes,
-    )
+    inside, axes = tuple(dim[1] for dim in dims), tuple(dim[2] for dim in dims)
+    count = sum(row.num_segments for row in rows)
+    num_bytes = count * segment_bytes
+    return Layout(segment_bytes, rows, inside, axes, tuple(flipped), box, count, num_bytes)
 
 
-def _rows(offset: int, outer: list[tuple[int, int, int]], segment_bytes: int) -> Iterator[Row]:
+def _rows(offset: int, outer: list[tuple[int, int, int]], segment_bytes: int) -> Iterator[Span]:
     if not outer:
-        yield Row(offset, 1, segment_bytes)
+        yield Span(offset, 1, segment_bytes, segment_bytes)
         return
     row_stride, num_segments, _ = outer[-1]
     for places in product(*(range(extent) for _, extent, _ in outer[:-1])):
         start = sum(place * dim[0] for place, dim in zip(places, outer[:-1], strict=True))
-        yield Row(offset + start, num_segments, row_stride)
+        yield Span(offset + start, num_segments, segment_bytes, row_stride)
 
 
 def runs_of_addresses(
@@ -175,9 +159,9 @@ def aligned_spans(base: int, layout: Layout) -> list[Span] | None:
         return None
     spans = []
     for row in layout.rows:
-        if (base + row.offset) % 2 or (row.num_segments > 1 and row.stride_bytes % 2):
+        if (base + row.address) % 2 or (row.num_segments > 1 and row.stride_bytes % 2):
             return None
-        start, stride_bytes = (base + row.offset) // 2, row.stride_bytes // 2
+        start, stride_bytes = (base + row.address) // 2, row.stride_bytes // 2
         spans.append(Span(start, row.num_segments, layout.segment_bytes // 2, stride_bytes))
     return spans
 

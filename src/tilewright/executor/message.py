@@ -6,19 +6,20 @@ from typing import Any
 
 from tilewright.device.ipcq import Backpressure
 from tilewright.engine import TaskGraph
-from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE
+from tilewright.engine.core import NO_ROOM, NO_TASK, NO_VALUE, IssuedStep
 from tilewright.engine.deadlock import Reason
 from tilewright.executor.post import Mailbox, Post
 from tilewright.executor.program import Program
 from tilewright.language.block_type import BlockType
-from tilewright.language.source import line_text, source_line
+from tilewright.language.source import SourceLine, line_text, source_line
 from tilewright.language.value import Block
 from tilewright.machine.node import place_name
 
 
 def _post(program: Program) -> Post:
     """Return the launch's own rings, else those that are installed on the program's PE."""
-    post: Post | None = program.run.rings_of(program.stream.pe.coord)
+    run = program.run
+    post = run.installed.get(program.stream.pe.coord) if run.post is None else run.post
     if post is None:
         fix = "install rings with install_ipcq before the launch, or pass neighbours= to it"
         raise program.error("a message in a launch without neighbours", "neighbours", fix)
@@ -88,7 +89,7 @@ class PendingMessage:
             task = program.issuer.task_of(self.block.number or 0)
             what = f"message {self.number} from"
             _suspend(program, box, what, lambda why: program.stream.wait(task, why))
-            _, self.block.node, _ = box.take(self.number)
+            _, self.block.node, _ = box.sent.pop(self.number)
             self.is_there = True
             if program.watch is not None:
                 program.watch.received((box.ring.name, self.number))
@@ -107,11 +108,18 @@ def receive(program: Program, direction: Any, kind: BlockType) -> PendingMessage
     sizes = box.ring.spec.fragments(kind.num_bytes)
     steps = box.ring.receive_steps(box.num_expected, sizes)
     box.num_expected += len(sizes)
+    return PendingMessage(program, box, message, _expected(program, kind, steps, line))
+
+
+def _expected(
+    program: Program, kind: BlockType, steps: list[IssuedStep], line: SourceLine
+) -> Block:
+    """Issue the receiving of a message whose value is not there yet."""
     number = program.issuer.receive(kind.num_bytes, steps)
     if number == NO_ROOM:
         raise program.out_of_tcm(kind, kind.num_bytes)
     program.note_tile(number, kind, line)
-    return PendingMessage(program, box, message, Block(program, kind, None, number))
+    return Block(program, kind, None, number)
 
 
 def peek(program: Program, direction: Any, kind: BlockType) -> Block:
@@ -129,19 +137,14 @@ def peek(program: Program, direction: Any, kind: BlockType) -> Block:
         raise program.error(found, "a message that fits the ring as a whole", fix)
     line = source_line()
     steps = box.ring.peek_steps(box.num_expected + len(sizes))
-    value = program.issuer.receive(kind.num_bytes, steps)
-    if value == NO_ROOM:
-        raise program.out_of_tcm(kind, kind.num_bytes)
-    program.note_tile(value, kind, line)
-    block = Block(program, kind, None, value)
-    task = program.issuer.task_of(value)
+    block = _expected(program, kind, steps, line)
+    task = program.issuer.task_of(block.number or 0)
     _suspend(program, box, f"message {number} from", lambda why: program.stream.wait(task, why))
-    sent, block.node, sender_line = box.look(number)
+    sent, block.node, sender_line = box.sent[number]
     if sent is not kind:
         found = f"message {number} of {box.ring.name}: {sent} is sent at {sender_line}"
-        raise program.error(
-            found, f"{kind}, as it is looked at", "use the sender's shape and dtype"
-        )
+        expected = f"{kind}, as it is looked at"
+        raise program.error(found, expected, "use the sender's shape and dtype")
     if program.watch is not None:
         program.watch.received((box.ring.name, number), stays=True)
     return block
@@ -151,9 +154,8 @@ def _suspend(program: Program, box: Mailbox, what: str, wait: Callable[[Reason],
     """Wait with words for the report of a deadlock; meanwhile peers find the program at its PE."""
     hub, waiting = program.run.hub, _post(program).waiting
     sends = program.stream.pe.coord == box.sender[0]
-    (here, direction), (there, _) = (
-        (box.sender, box.receiver) if sends else (box.receiver, box.sender)
-    )
+    ends = (box.sender, box.receiver) if sends else (box.receiver, box.sender)
+    (here, direction), (there, _) = ends
     thing, line, since_ps = f"{what} {direction!r}", line_text(source_line()), hub.now_ps
     polls = sends and box.ring.spec.backpressure is Backpressure.POLL
 

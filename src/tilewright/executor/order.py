@@ -94,9 +94,7 @@ class AccessOrder:
         self._acquired = command, task
 
     def _acquired_after(self, oldest: int) -> list[int]:
-        if self._acquired is None or self._acquired[0] <= oldest:
-            return []
-        return [self._acquired[1]]
+        return [] if self._acquired is None or self._acquired[0] <= oldest else [self._acquired[1]]
 
     def _note(
         self, table: dict[int, deque[_Entry]], spans: list[Span], command: int, task: int
@@ -105,21 +103,15 @@ class AccessOrder:
         while recent and recent[0][0] <= oldest:
             recent.popleft()
         recent.append((command, task))
-        _note(table, spans, command, task, oldest)
-
-
-def _note(
-    table: dict[int, deque[_Entry]], spans: list[Span], command: int, task: int, oldest: int
-) -> None:
-    for span in spans:
-        entry = _Entry(command, task, span)
-        for page in span.pages:
-            entries = table.get(page)
-            if entries is None:
-                entries = table[page] = deque()
-            while entries and entries[0].command <= oldest:
-                entries.popleft()
-            entries.append(entry)
+        for span in spans:
+            entry = _Entry(command, task, span)
+            for page in span.pages:
+                entries = table.get(page)
+                if entries is None:
+                    entries = table[page] = deque()
+                while entries and entries[0].command <= oldest:
+                    entries.popleft()
+                entries.append(entry)
 
 
 def _overlapping(table: dict[int, deque[_Entry]], spans: list[Span], oldest: int) -> list[int]:

@@ -212,6 +212,4 @@ def _block_state(block: Block) -> Any:
     if node is None or node.run is not None:
         return block.type, node
     array = np.asarray(node.value)
-    if array.nbytes > MAX_BYTES:
-        return block.type, node
-    return block.type, array.tobytes()
+    return (block.type, node) if array.nbytes > MAX_BYTES else (block.type, array.tobytes())

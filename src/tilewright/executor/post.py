@@ -10,7 +10,6 @@ from tilewright.device.ipcq import Ring, RingKind
 from tilewright.device.pe import Pe
 from tilewright.errors import DeadlockError, KernelError, MessageError
 from tilewright.executor.neighbour import Neighbours, Place
-from tilewright.executor.program import Program
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.front import Node
@@ -39,14 +38,14 @@ class Mailbox:
     num_expected: int = 0
     num_messages_sent: int = 0
     num_messages_expected: int = 0
-    _sent: dict[int, Message] = field(default_factory=dict)  # by number, until the receiver has it
+    sent: dict[int, Message] = field(default_factory=dict)  # by number, until the receiver has it
     _expected: dict[int, tuple[BlockType, str]] = field(default_factory=dict)  # until it is sent
 
     def add_sent(self, kind: BlockType, node: Node | None, line: str) -> int:
         """Note the next message that is sent, at a line; return its number."""
         number = self.num_messages_sent
         self.num_messages_sent += 1
-        self._sent[number] = kind, node, line
+        self.sent[number] = kind, node, line
         if number in self._expected:
             self._check(number, *self._expected.pop(number))
         return number
@@ -55,25 +54,17 @@ class Mailbox:
         """Note the next message that is asked for, at a line; return its number."""
         number = self.num_messages_expected
         self.num_messages_expected += 1
-        if number in self._sent:
+        if number in self.sent:
             self._check(number, kind, line)
         else:
             self._expected[number] = kind, line
         return number
 
-    def look(self, number: int) -> Message:
-        """Return a message that has arrived: its type, its value, and where it was sent."""
-        return self._sent[number]
-
-    def take(self, number: int) -> Message:
-        """Return a message that has arrived, and forget it."""
-        return self._sent.pop(number)
-
     def forget_asked(self) -> None:
         """Forget the messages that were asked for: the receiver has ended."""
-        if self._sent:
+        if self.sent:
             first = self.num_messages_expected
-            self._sent = {number: each for number, each in self._sent.items() if number >= first}
+            self.sent = {number: each for number, each in self.sent.items() if number >= first}
 
     @property
     def num_left(self) -> int:
@@ -83,7 +74,7 @@ class Mailbox:
     def left_text(self) -> str:
         """Describe the messages that are left: how many, from whom to whom, sent at which lines."""
         first = self.num_messages_expected
-        lines = Counter(line for number, (_, _, line) in self._sent.items() if number >= first)
+        lines = Counter(line for number, (_, _, line) in self.sent.items() if number >= first)
         (sender, direction), (receiver, back) = self.sender, self.receiver
         places = ", ".join(
             line if count == 1 else f"{line} ({count} times)" for line, count in lines.items()
@@ -96,7 +87,7 @@ class Mailbox:
 
     def _check(self, number: int, wanted: BlockType, receiver_line: str) -> None:
         """Refuse a message whose two sides have different types."""
-        kind, _, sender_line = self._sent[number]
+        kind, _, sender_line = self.sent[number]
         if kind is not wanted:
             found = f"message {number} of {self.ring.name}: {kind} is sent at {sender_line}"
             expected = f"{wanted}, as it is received"
@@ -119,7 +110,7 @@ class Post:
     is_exclusive: bool = False
     waiting: dict[PeCoord, list[int]] = field(default_factory=dict)  # numbers of hub programs
     _turns: Counter[PeCoord] = field(default_factory=Counter)
-    _users: dict[PeCoord, Program] = field(default_factory=dict)  # the first that used its rings
+    _users: dict[PeCoord, Any] = field(default_factory=dict)  # the first that used its rings
     _inboxes: dict[PeCoord, list[Mailbox]] = field(default_factory=dict)  # by receiver, when asked
 
     @property
@@ -127,7 +118,7 @@ class Post:
         """The rings, each once, however many names it has."""
         return tuple(dict.fromkeys(self.outgoing.values()))
 
-    def claim(self, program: Program) -> None:
+    def claim(self, program: Any) -> None:
         """Let the program's stream alone use the rings of its PE until ``release``."""
         here = program.stream.pe.coord
         user = self._users.setdefault(here, program)
@@ -160,10 +151,8 @@ class Post:
         """Take the rings of ``other``, which nobody has used, in the place of these."""
         self.outgoing, self.incoming = other.outgoing, other.incoming
         self.built_by = other.built_by
-        self.waiting.clear()
-        self._turns.clear()
-        self._users.clear()
-        self._inboxes.clear()
+        for state in (self.waiting, self._turns, self._users, self._inboxes):
+            state.clear()
 
     def unreceived(self, launch: str) -> list[MessageError]:
         """Return an error if messages were sent that no program has asked for, else nothing."""
@@ -201,7 +190,7 @@ class Post:
         self._turns[here] += 1
         return names[(self._turns[here] - 1) % len(names)]
 
-    def find(self, program: Program, boxes: Mapping[Place, Mailbox], direction: Any) -> Mailbox:
+    def find(self, program: Any, boxes: Mapping[Place, Mailbox], direction: Any) -> Mailbox:
         """Return the ring of a direction of the program's PE; raise KernelError if it has none."""
         here = program.stream.pe.coord
         box = boxes.get((here, direction))

@@ -13,10 +13,9 @@ from tilewright.engine.spec import limit_error
 from tilewright.errors import TileRoomError
 from tilewright.executor.address import Translator
 from tilewright.executor.error import held_text
-from tilewright.executor.grid import ProgramTitle
 from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_wait
-from tilewright.executor.run import Plan, Run
+from tilewright.executor.run import Plan, ProgramTitle, Run
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType
@@ -36,40 +35,30 @@ class Program(ValueExecutor):
     last_read = 0  # the first virtual byte of the last load or atomic
 
     def __init__(
-        self,
-        run: Run,
-        stream: Stream,
-        translator: Translator,
-        name: str,
-        ids: tuple[int, ...],
-        counts: tuple[int, ...],
+        self, run: Run, stream: Stream, translator: Translator, ids: tuple[int, ...]
     ) -> None:
         super().__init__()
         self.run = run
         self.stream = stream
         self.issuer: Issuer = stream.issuer
-        if run.observer is not None:
-            self.issuer = run.observer.watch(self, stream.issuer)
+        if run.terms.observer is not None:
+            self.issuer = run.terms.observer.watch(self, stream.issuer)
         self.translator = translator
-        self.name = name
+        self.name = run.terms.kernel.name
         self.ids = ids
-        self.counts = counts
-        self.title = ProgramTitle(ids, name, stream.pe.name)
-        self.order = self._build_order(stream.pe.issuer.window)
+        self.counts = run.terms.grid
+        self.title = ProgramTitle(ids, self.name, stream.pe.name)
+        self.order = AccessOrder(stream.pe.issuer.window)
         self._plans = run.plans
-        self._carries_data = run.carries_data
+        self._carries_data = run.terms.carries_data
         self._tiles: dict[int, tuple[BlockType, SourceLine]] = {}  # by value, for messages
         self._is_over = False
         self._first_command = stream.issuer.num_commands
         self.is_composing = False  # commands are parts of the one that was issued last
         self.last_walk = NO_WALK  # that its parts wait for so far
 
-    def _build_order(self, window: int) -> AccessOrder:
-        return AccessOrder(window)
-
-    def begin_anew(self, ids: tuple[int, ...]) -> bool:
+    def begin_anew(self, _ids: tuple[int, ...]) -> bool:
         """Be the next program of the PE, if one object can be all of them, one after the other."""
-        del ids
         return False
 
     def end(self) -> None:
@@ -94,8 +83,8 @@ class Program(ValueExecutor):
 
     def hand_over_if_long(self) -> None:
         """Begin a command: hand those before it over if they are many; refuse one too many."""
-        if self.num_commands >= self.run.limits.commands:
-            limit = self.run.limits.commands
+        limit = self.run.terms.limits.commands
+        if self.num_commands >= limit:
             where = f"{line_text(source_line())}, {self}"
             raise limit_error(where, f"more than {limit} commands", "commands", limit)
         if self.issuer.num_commands >= self.stream.piece_end and not self.is_composing:
@@ -106,17 +95,17 @@ class Program(ValueExecutor):
         trips, key = self.translator.trips, (memory, access, channel)
         trip = trips.get(key)
         if trip is None:
-            trip = trips[key] = self.run.round_trip(self.stream.pe.coord, *key)
+            kind, home = self.run.memories[memory].place
+            coord = self.stream.pe.coord
+            trip = trips[key] = self.run.device.pe_access(coord, home, access, channel, kind)
         return trip
 
-    def known_load(self, pointers: Any, mask: Any, other: Any) -> Block | None:
+    def known_load(self, _pointers: Any, _mask: Any, _other: Any) -> Block | None:
         """A load at known addresses by compiled code; None: it is another one, or there is none."""
-        del pointers, mask, other
         return None
 
-    def known_store(self, pointers: Any, value: Any, mask: Any) -> bool:
+    def known_store(self, _pointers: Any, _value: Any, _mask: Any) -> bool:
         """A store at known addresses, likewise: whether that was it."""
-        del pointers, value, mask
         return False
 
     def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any:

@@ -1,23 +1,31 @@
-"""What all programs of one run share: units' times, memories, effects, counters."""
+"""A launch as its programs share it: grid, terms, times of units, memories, effects, counters."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple, overload
+
+import numpy as np
 
 from tilewright.device.build import Device
 from tilewright.device.dma import Access
 from tilewright.device.mmu import Walk
 from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
-from tilewright.engine.spec import EngineKind, Limits
+from tilewright.engine.spec import EngineKind, Limits, limit_error
+from tilewright.errors import KernelError
 from tilewright.executor.effect import EffectLog, Storage
+from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.post import Post
 from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
+from tilewright.language.kernel import Kernel
 from tilewright.language.meaning import MEANINGS
 from tilewright.language.meaning.bound import GemmCharge
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.address import MemoryPlace
+from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.native import native_core
 
@@ -84,6 +92,10 @@ class Counters:
     spilled_bytes: int = 0
 
 
+COUNTED = ("loads", "stores", "gathers", "loaded_bytes", "stored_bytes")
+"""What compiled code counts, in the order in which it tells."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """An op on operands of given types: what it gives and how long which unit works on it."""
@@ -107,9 +119,31 @@ class Plan:
         object.__setattr__(self, "has_floats", has_floats)
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What holds for all programs of a launch."""
+
+    kernel: Kernel
+    grid: tuple[int, ...]
+    carries_data: bool = True
+    """False where only time is asked for: then floats have no values."""
+    neighbours: Neighbours | None = None
+    post: Post | None = None
+    """Rings that were installed before, in the place of neighbours."""
+    installed: Mapping[PeCoord, Post] = field(default_factory=dict)
+    """Rings that programs of a PE use if the launch has neither of these."""
+    resident: int = 1
+    """Programs of a PE that run at a time: each has its part of registers and TCM."""
+    replicas: Sequence[Replicated] = ()
+    observer: Any = None
+    """Watches what programs issue, if somebody does."""
+    sanitizer: Sanitizer | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
 @dataclass(eq=False)
 class Run:
-    """``carries_data`` is False where only time is asked for: then floats have no values."""
+    """What all programs of one launch share."""
 
     device: Device
     hub: Hub
@@ -117,14 +151,11 @@ class Run:
     effects: EffectLog
     functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
     tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
-    carries_data: bool = True
-    limits: Limits = field(default_factory=Limits)
+    terms: Terms
     counters: Counters = field(default_factory=Counters)
     array_functions: dict[Callable[..., Any], Callable[..., Any]] = field(default_factory=dict)
-    post: Any = None  # the rings of the launch, if its programs have neighbours
-    installed: Mapping[PeCoord, Any] = field(default_factory=dict)  # rings of PEs, if not
-    replicas: Sequence[Replicated] = ()
-    observer: Any = None  # watches what programs issue, if somebody does
+    post: Post | None = None  # the rings of the launch, if its programs have neighbours
+    installed: Mapping[PeCoord, Post] = field(default_factory=dict)  # rings of PEs, if not
     sanitizer: Any = None  # a LaunchWatch, if somebody looks for wrong accesses
     owners: dict[int, PeCoord] = field(default_factory=dict)  # by number of the hub's programs
     streams: list[Stream] = field(default_factory=list)  # of all PEs, before a program runs
@@ -137,15 +168,11 @@ class Run:
         self.front = compiled_front(self.device.engine.kind)
         self.shelf: Any = None
         if self.front is not None:
-            copies = [(copy.low, copy.high) for copy in self.replicas]
-            self.shelf = self.front.PlanShelf(self.plans, self.carries_data, copies)
-
-    def rings_of(self, pe: PeCoord) -> Any:
-        """Return the rings that programs on a PE use; None if there are none."""
-        return self.installed.get(pe) if self.post is None else self.post
+            copies = [(copy.low, copy.high) for copy in self.terms.replicas]
+            self.shelf = self.front.PlanShelf(self.plans, self.terms.carries_data, copies)
 
     @property
-    def posts(self) -> tuple[Any, ...]:
+    def posts(self) -> tuple[Post, ...]:
         """All sets of rings that programs of the run may use, each once."""
         return tuple(dict.fromkeys(self.installed.values())) if self.post is None else (self.post,)
 
@@ -153,12 +180,8 @@ class Run:
         """What compiled code has counted since the last time joins the counters."""
         if self.shelf is None:
             return
-        loads, stores, gathers, loaded_bytes, stored_bytes = self.shelf.take_counts()
-        self.counters.loads += loads
-        self.counters.stores += stores
-        self.counters.gathers += gathers
-        self.counters.loaded_bytes += loaded_bytes
-        self.counters.stored_bytes += stored_bytes
+        for name, count in zip(COUNTED, self.shelf.take_counts(), strict=True):
+            setattr(self.counters, name, getattr(self.counters, name) + count)
 
     def plan(
         self, pe: Pe, op: str, types: tuple[BlockType, ...], attributes: tuple[Any, ...]
@@ -184,24 +207,6 @@ class Run:
         (number,) = numbers
         return replace(plan, number=number)
 
-    def note_replica_store(self, program: Any, low: int, high: int) -> None:
-        """Refuse a store into a second copy of a tensor: the copies would differ."""
-        for replicated in self.replicas:
-            if low >= replicated.high or high <= replicated.low:
-                continue
-            pe = program.stream.pe.coord
-            if replicated.stored_by is None:
-                replicated.stored_by, replicated.storer = pe, str(program)
-            elif replicated.stored_by != pe:
-                both = f"{replicated.storer} and {program}"
-                found = f"stores into copies of tensor {replicated.tensor!r} by {both}"
-                expected = "one program that stores into a tensor with copies"
-                raise program.error(found, expected, "split the tensor, or store from one program")
-
-    def round_trip(self, pe: PeCoord, memory: int, access: Access, channel: int) -> int:
-        kind, home = self.memories[memory].place
-        return self.device.pe_access(pe, home, access, channel, kind)
-
 
 def _issued(plan: Plan, pe: Pe) -> list[int]:
     """The steps of a plan on the units of a PE."""
@@ -209,3 +214,75 @@ def _issued(plan: Plan, pe: Pe) -> list[int]:
     if not plan.gemm_ps:
         return [*vector, pe.vector_route, 0, plan.num_bytes]
     return [pe.gemm_route, plan.gemm_ps, *vector, plan.num_bytes]
+
+
+MAX_GRID_AXES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramIds(Sequence[tuple[int, ...]]):
+    """The ids of some programs of a grid, by their numbers; the first axis counts fastest.
+
+    An id is computed when it is asked for: a grid of millions of programs takes no space.
+
+    >>> list(ProgramIds((3, 2), range(1, 6, 2)))
+    [(1, 0), (0, 1), (2, 1)]
+    """
+
+    grid: tuple[int, ...]
+    numbers: range
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[int, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> "ProgramIds": ...
+    def __getitem__(self, index: int | slice) -> "tuple[int, ...] | ProgramIds":
+        if isinstance(index, slice):
+            return ProgramIds(self.grid, self.numbers[index])
+        ids = []
+        number = self.numbers[index]
+        for extent in self.grid:
+            number, place = divmod(number, extent)
+            ids.append(place)
+        return tuple(ids)
+
+
+class ProgramTitle(NamedTuple):
+    """What messages call a program, also when its PE has gone on to the next one."""
+
+    ids: tuple[int, ...]
+    kernel: str
+    pe: str
+
+    def __str__(self) -> str:
+        return f"program {self.ids} of {self.kernel} on {self.pe}"
+
+
+def dealt(grid: tuple[int, ...], num_pes: int) -> list[ProgramIds]:
+    """The ids of all programs of a grid, dealt to PEs in turn; the first axis counts fastest.
+
+    >>> [list(ids) for ids in dealt((3, 2), 2)]
+    [[(0, 0), (2, 0), (1, 1)], [(1, 0), (0, 1), (2, 1)]]
+    """
+    return [ProgramIds(grid, range(turn, prod(grid), num_pes)) for turn in range(num_pes)]
+
+
+def checked_grid(kernel: Kernel, grid: Any, limits: Limits) -> tuple[int, ...]:
+    """Return the extents of a grid; refuse one of other values or of too many programs."""
+    extents = tuple(grid) if isinstance(grid, list | tuple) else (grid,)
+    is_grid = 1 <= len(extents) <= MAX_GRID_AXES and all(
+        isinstance(extent, int | np.integer) and not isinstance(extent, bool) and extent >= 0
+        for extent in extents
+    )
+    if not is_grid:
+        expected = f"1 to {MAX_GRID_AXES} integers of at least 0"
+        found = f"the grid {grid!r}"
+        raise KernelError(f"kernel {kernel.name!r}", found, expected, "correct the grid")
+    sizes = tuple(map(int, extents))
+    if prod(sizes) > limits.programs:
+        where, found = f"kernel {kernel.name!r}", f"a grid {sizes} of {prod(sizes)} programs"
+        raise limit_error(where, found, "programs", limits.programs)
+    return sizes

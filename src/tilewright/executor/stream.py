@@ -34,15 +34,7 @@ class Stream:
     than may be under way, so none is issued later for that.
     """
 
-    __slots__ = (
-        "_hub",
-        "_num_handed",
-        "_piece_commands",
-        "issuer",
-        "pe",
-        "piece_end",
-        "walker",
-    )
+    __slots__ = ("_hub", "_num_handed", "_piece_commands", "issuer", "pe", "piece_end", "walker")
 
     def __init__(self, hub: Hub, engine: Engine, pe: Pe) -> None:
         self.pe = pe
@@ -75,7 +67,7 @@ class Stream:
         last = self.issuer.last_issue
         if last != NO_TASK:
             self.wait(last, "its last command")
-        self.end()
+        self.walker.end()
 
     def catch_up(self, what: What) -> None:
         """Suspend the running program until it would be where it is, had it not run ahead: all its
@@ -84,10 +76,6 @@ class Stream:
         for task in (self.issuer.last_issue, *self.issuer.stalls):
             if task != NO_TASK:
                 self.wait(task, what)
-
-    def end(self) -> None:
-        """All is complete."""
-        self.walker.end()
 
     def has_walked(self, command: int) -> bool:
         """Whether the walk of a command has ended by now."""

@@ -107,9 +107,8 @@ class Affine:
         return Affine(self.base + amount, self.strides, self.shape)
 
     def scaled(self, factor: int) -> "Affine":
-        return Affine(
-            self.base * factor, tuple([stride * factor for stride in self.strides]), self.shape
-        )
+        strides = tuple([stride * factor for stride in self.strides])
+        return Affine(self.base * factor, strides, self.shape)
 
     def constant(self, value: int) -> "Affine":
         return Affine(value, (0,) * len(self.shape), self.shape)
@@ -153,11 +152,8 @@ class Affine:
             return Box.whole(self.shape)
         if self.low >= bound:
             return Box.empty(self.shape) if self.shape else None
-        axes = [
-            axis
-            for axis, (stride, extent) in enumerate(zip(self.strides, self.shape, strict=True))
-            if stride and extent > 1
-        ]
+        steps = enumerate(zip(self.strides, self.shape, strict=True))
+        axes = [axis for axis, (stride, extent) in steps if stride and extent > 1]
         if len(axes) != 1:
             return None
         axis = axes[0]
@@ -251,11 +247,8 @@ class Box(NamedTuple):
         """Where it is false, if that is a box."""
         if self.is_empty:
             return Box.whole(self.shape)
-        cut = [
-            axis
-            for axis, extent in enumerate(self.shape)
-            if self.low[axis] > 0 or self.high[axis] < extent
-        ]
+        low, high, shape = self.low, self.high, self.shape
+        cut = [axis for axis in range(len(shape)) if low[axis] > 0 or high[axis] < shape[axis]]
         if not cut:
             return Box.empty(self.shape) if self.shape else None
         axis = cut[0]

@@ -55,9 +55,8 @@ def block_type(dtype: DType, shape: tuple[int, ...]) -> BlockType:
     for extent in shape:
         if not isinstance(extent, int) or isinstance(extent, bool) or extent < 1:
             found = f"the extent {extent!r} in the shape {shape}"
-            raise KernelTypeError(
-                "block type", found, "whole numbers from 1 up", "change the shape"
-            )
+            expected = "whole numbers from 1 up"
+            raise KernelTypeError("block type", found, expected, "change the shape")
     num_elements = prod(shape)
     num_bytes = -(-num_elements * dtype.bits // 8)
     return BlockType(dtype, shape, num_elements, num_bytes)

@@ -1,6 +1,6 @@
 """What a composite is: operands, tiles, and what is done to results on their way out."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
@@ -25,23 +25,13 @@ class Tiling:
     columns: tuple[Part, ...]
     depths: tuple[Part, ...]
 
-    def outputs(self) -> Iterator[tuple[Part, Part]]:
-        """Tiles of the result, row by row."""
-        for row in self.rows:
-            for column in self.columns:
-                yield row, column
-
-    @property
-    def num_outputs(self) -> int:
-        return len(self.rows) * len(self.columns)
-
 
 def plan_tiles(extents: tuple[int, int, int], tile_shape: tuple[int, int, int]) -> Tiling:
     """Of a result of M x N with K products each, all three from 1 up.
 
     >>> tiling = plan_tiles((64, 80, 100), (64, 64, 64))
-    >>> tiling.columns, tiling.num_outputs
-    ((Part(start=0, size=64), Part(start=64, size=16)), 2)
+    >>> tiling.columns
+    (Part(start=0, size=64), Part(start=64, size=16))
     """
     axes = zip("MNK", extents, tile_shape, strict=True)
     rows, columns, depths = (_parts(name, extent, size) for name, extent, size in axes)
@@ -163,9 +153,8 @@ def _parse_stage(
         types = (result, block_type(operand.dtype, shape))
     bound = MEANINGS[op].bind(types, attributes_of(op))
     if bound.type is not result:
-        raise KernelTypeError(
-            f"epilogue {name!r}", f"a result {bound.type}", str(result), "convert its operand"
-        )
+        where, fix = f"epilogue {name!r}", "convert its operand"
+        raise KernelTypeError(where, f"a result {bound.type}", str(result), fix)
     return Stage(op, attributes_of(op), operand, scope)
 
 

@@ -66,8 +66,7 @@ class _EagerExecutor(ValueExecutor):
             return tuple(map(self._block, found, bound.type))
         return self._block(found, bound.type)
 
-    def _made(self, op: str, kind: BlockType, make: Callable[[], Any]) -> Block:
-        del op
+    def _made(self, _op: str, kind: BlockType, make: Callable[[], Any]) -> Block:
         return self._block(make(), kind)
 
     def _block(self, value: Any, kind: BlockType) -> Block:

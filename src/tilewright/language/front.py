@@ -62,26 +62,16 @@ def spread(value: Any, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, An
     return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
-_FUNCTIONS: tuple[Any, ...] = (
-    explained,
-    getcurrent,
-    not_captured,
-    np.add,
-    np.divide,
-    np.empty,
-    np.multiply,
-    np.ndarray,
-    np.subtract,
-    spread,
-)
+_FUNCTIONS: tuple[Any, ...] = (add_place, block_type, explained, getcurrent, not_captured, spread)
+_NUMPY: tuple[Any, ...] = (np.add, np.divide, np.empty, np.multiply, np.ndarray, np.subtract)
 
 
 def adopt_values(*values: Any) -> None:
     """Tell compiled code of the classes it makes values of, and of the words that it needs."""
     if _core is None:
         return
-    named = (Affine, Box, PointerType, TilewrightError, add_place, block_type)
-    language: dict[str, Any] = {each.__name__: each for each in (*values, *named, *_FUNCTIONS)}
+    named = (*values, Affine, Box, PointerType, TilewrightError, *_FUNCTIONS, *_NUMPY)
+    language: dict[str, Any] = {each.__name__: each for each in named}
     language |= {dtype.language_name: dtype for dtype in (float32, int1, int4, int32, int64)}
     _core.adopt_language(language | {"ROOMS": ROOMS})
 

@@ -20,13 +20,7 @@ LAUNCH_OPTIONS = frozenset(
 )  # fmt: skip
 
 LANGUAGE_PARAMETER = "tl"
-UNNAMED = frozenset(
-    (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.VAR_POSITIONAL,
-        inspect.Parameter.VAR_KEYWORD,
-    )
-)
+NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
 class Constexpr:
@@ -58,11 +52,8 @@ class Kernel:
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Every parameter's argument by name. How a compiler would launch it says nothing here."""
-        kwargs = {
-            name: value
-            for name, value in kwargs.items()
-            if name in self.signature.parameters or name not in LAUNCH_OPTIONS
-        }
+        says_nothing = LAUNCH_OPTIONS - self.signature.parameters.keys()
+        kwargs = {name: value for name, value in kwargs.items() if name not in says_nothing}
         added: dict[str, Any] = {}
         try:
             for rule in self.chosen:
@@ -94,9 +85,8 @@ def kernel_of_function(
     _check_parameters(called, parameters)
     _check_runs(called, function)
     if constants is None:
-        constants = frozenset(
-            parameter.name for parameter in parameters if _is_constexpr(parameter.annotation)
-        )
+        marked = (each.name for each in parameters if _is_constexpr(each.annotation))
+        constants = frozenset(marked)
     takes_language = any(parameter.name == language_parameter for parameter in parameters)
     given = {language_parameter: language} if takes_language else {}
     if given:
@@ -106,7 +96,7 @@ def kernel_of_function(
 
 def _check_parameters(name: str, parameters: list[inspect.Parameter]) -> None:
     for parameter in parameters:
-        if parameter.kind in UNNAMED:
+        if parameter.kind not in NAMED:
             found = f"the parameter {parameter}"
             fix = "give each argument a parameter of its own"
             raise KernelError(f"kernel {name!r}", found, "parameters that have names", fix)

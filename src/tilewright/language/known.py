@@ -21,9 +21,7 @@ def known_binary(op: str, left: Any, right: Any) -> Value | None:
     rule = _INDEX_RULES.get(op)
     if rule is None or not _is_integer(left) or not _is_integer(right):
         return None
-    if _promotes(left) or _promotes(right):
-        return None
-    return rule(left, right)
+    return None if _promotes(left) or _promotes(right) else rule(left, right)
 
 
 def known_where(condition: Any, x: Any, y: Any) -> Index | None:
@@ -137,9 +135,7 @@ def _less(left: Any, right: Any, offset: int) -> Mask | None:
 def _equal(left: Any, right: Any) -> Mask | None:
     low = _less(left, right, 1)
     high = _less(right, left, 1)
-    if low is None or high is None:
-        return None
-    return Mask(low.program, low.box.both(high.box))
+    return None if low is None or high is None else Mask(low.program, low.box.both(high.box))
 
 
 def _not_equal(left: Any, right: Any) -> Mask | None:

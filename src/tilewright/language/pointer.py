@@ -209,15 +209,29 @@ def as_factor(program: Executor, value: Any) -> Ref | Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """A block of a tensor: where it starts, in elements, and which part of it the tensor has."""
+class _Tiled:
+    """A tensor in memory with the shape of its blocks."""
 
     program: Executor
     base: Pointers
     shape: tuple[int, ...]  # of the tensor
     strides: tuple[int, ...]
-    offsets: tuple[int, ...]
     block_shape: tuple[int, ...]
+
+    def starts(self, offsets: Any) -> tuple[int, ...]:
+        """Return offsets of a block as numbers, one an axis."""
+        found = tuple(int(offset) for offset in offsets)
+        if len(found) != len(self.shape):
+            text = f"{len(found)} offsets for {len(self.shape)} axes"
+            raise self.program.error(text, "one an axis", "correct the offsets")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Window(_Tiled):
+    """A block of a tensor: where it starts, in elements, and which part of it the tensor has."""
+
+    offsets: tuple[int, ...]
 
     @property
     def dtype(self) -> PointerType:
@@ -225,8 +239,7 @@ class Window:
 
     def advance(self, offsets: Any) -> "Window":
         """Moved by so many elements on each axis."""
-        moved = tuple(int(a) + int(b) for a, b in zip(self.offsets, offsets, strict=True))
-        return replace(self, offsets=moved)
+        return replace(self, offsets=tuple(map(int.__add__, self.offsets, self.starts(offsets))))
 
     def pointers(self) -> Pointers:
         """The addresses of all places of the block, inside the tensor or not."""
@@ -242,14 +255,8 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorDescriptor:
+class TensorDescriptor(_Tiled):
     """A tensor in memory with the shape of the blocks that are read from it."""
-
-    program: Executor
-    base: Pointers
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    block_shape: tuple[int, ...]
 
     @property
     def dtype(self) -> DType:
@@ -257,11 +264,8 @@ class TensorDescriptor:
 
     def window(self, offsets: Any) -> Window:
         """The block that starts there."""
-        start = tuple(int(offset) for offset in offsets)
-        if len(start) != len(self.shape):
-            found = f"{len(start)} offsets for {len(self.shape)} axes"
-            raise self.program.error(found, "one an axis", "correct the offsets")
-        return Window(self.program, self.base, self.shape, self.strides, start, self.block_shape)
+        sizes = (self.shape, self.strides, self.block_shape)
+        return Window(self.program, self.base, *sizes, self.starts(offsets))
 
     def load(self, offsets: Any) -> Any:
         """Zero outside the tensor."""

@@ -151,10 +151,9 @@ def computed(
         dtype = float32
     if dtype.is_floating():
         return _float_result(op, left, right, dtype), dtype
-    one, other = (
-        _operand(op, left, left_type, dtype, keeps_sign=op == "shr" and _is_signed(left_type)),
-        _operand(op, right, right_type, dtype),
-    )
+    keeps_sign = op == "shr" and isinstance(left_type, DType) and left_type.signed
+    one = _operand(op, left, left_type, dtype, keeps_sign)
+    other = _operand(op, right, right_type, dtype)
     result = _shifted(op, one, other, dtype) if op in ("shl", "shr") else _INTEGER[op](one, other)
     if dtype not in (int32, int64):
         return _wrapped(result, dtype), dtype
@@ -169,10 +168,7 @@ def compared(op: str, left: Number, right: Number, left_type: Operand, right_typ
     dtype = computation_dtype(op, left_type, right_type)
     if dtype.is_floating():
         return bool(_COMPARISON[op](number_as(left, dtype), number_as(right, dtype)))
-    one, other = (
-        _operand(op, left, left_type, dtype),
-        _operand(op, right, right_type, dtype),
-    )
+    one, other = (_operand(op, left, left_type, dtype), _operand(op, right, right_type, dtype))
     return bool(_COMPARISON[op](one, other))
 
 
@@ -185,10 +181,6 @@ def _float_result(op: str, left: Number, right: Number, dtype: DType) -> float:
     with np.errstate(all="ignore"):
         one, other = compute(number_as(left, dtype)), compute(number_as(right, dtype))
         return float(np.asarray(function(one, other)).astype(dtype.storage))
-
-
-def _is_signed(operand: Operand) -> bool:
-    return isinstance(operand, DType) and operand.signed
 
 
 def _operand(
@@ -228,17 +220,10 @@ def _remainder(left: int, right: int) -> int:
 
 
 _INTEGER: Mapping[str, Callable[[int, int], int]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", "floordiv", "mod", "pow")},
+    **{name: getattr(operator, f"__{name}__") for name in ("and", "or", "xor")},
     "quotient": _quotient,
     "remainder": _remainder,
-    "pow": operator.pow,
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
     "maximum": max,
     "minimum": min,
 }

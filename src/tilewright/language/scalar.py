@@ -31,12 +31,12 @@ INT32_LIMIT = 2**31
 INT64_LIMIT = 2**63
 
 
-class Int32(IntegerFields):
-    """An int32 that never wraps: what does not fit is an error that says so."""
+class _Typed:
+    """A number with a dtype."""
 
     __slots__ = ()
 
-    dtype: ClassVar[DType] = int32
+    dtype: ClassVar[DType]
     shape: ClassVar[tuple[int, ...]] = ()
 
     @property
@@ -48,6 +48,14 @@ class Int32(IntegerFields):
         return _converted(self, dtype, fp_downcast_rounding, bitcast)
 
     cast = to
+
+
+class Int32(IntegerFields, _Typed):
+    """An int32 that never wraps: what does not fit is an error that says so."""
+
+    __slots__ = ()
+
+    dtype: ClassVar[DType] = int32
 
     def __repr__(self) -> str:
         return int.__repr__(self)
@@ -61,21 +69,10 @@ class Int64(Int32):
     dtype: ClassVar[DType] = int64
 
 
-class Float32(float):
+class Float32(float, _Typed):
     """A float32: results of arithmetic are rounded to it."""
 
     dtype: ClassVar[DType] = float32
-    shape: ClassVar[tuple[int, ...]] = ()
-
-    @property
-    def type(self) -> DType:
-        return self.dtype
-
-    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
-        """Return the number as another dtype, or its bits."""
-        return _converted(self, dtype, fp_downcast_rounding, bitcast)
-
-    cast = to
 
 
 Scalar = Int32 | Float32
@@ -142,7 +139,7 @@ def scalar_result(op: str, left: Any, right: Any) -> Any:
     return _CLASSES[dtype](value)
 
 
-def _converted(value: Scalar, dtype: Any, rounding: Any, bitcast: bool) -> Any:
+def _converted(value: Any, dtype: Any, rounding: Any, bitcast: bool) -> Any:
     if isinstance(dtype, PointerType) and isinstance(value, int):
         greenlet: Any = getcurrent()
         return greenlet.tilewright_program.convert(value, dtype, False)  # as `enter_program` set it
@@ -166,14 +163,10 @@ def constant_dtype(op: str, value: Any, beside: Any) -> DType:
     dtype = getattr(beside, "dtype", None)
     if type(dtype) is not DType:
         return scalar_dtype(value, op)
-    return _holding(op, value, computation_dtype(op, dtype, value))
-
-
-def _holding(op: str, value: Any, dtype: DType) -> DType:
-    """A dtype that has a weak integer: beside int8, 300 means nothing."""
+    dtype = computation_dtype(op, dtype, value)
     if dtype.is_floating() or dtype.get_int_min_value() <= value <= dtype.get_int_max_value():
         return dtype
-    fix = f"convert the block, or write tl.full([], {value}, dtype)"
+    fix = f"convert the block, or write tl.full([], {value}, dtype)"  # 300 means nothing as int8
     raise KernelTypeError(op, f"{value} beside {dtype!r}", f"a number that fits {dtype}", fix)
 
 
@@ -205,28 +198,10 @@ def _negated(self: Any) -> Any:
     return type(self)(-float(self))
 
 
-def _inverted(self: Any) -> Any:
-    return scalar_result("xor", self, typed_scalar(-1, self.dtype))
-
-
-def _same(self: Any) -> Any:
-    return self
-
-
 _BINARY = {
-    "add": "add",
-    "sub": "sub",
-    "mul": "mul",
-    "truediv": "div",
-    "floordiv": "floordiv",
-    "mod": "mod",
-    "pow": "pow",
-    "and": "and",
-    "or": "or",
-    "xor": "xor",
-    "lshift": "shl",
-    "rshift": "shr",
+    name: name for name in ["add", "sub", "mul", "floordiv", "mod", "pow", "and", "or", "xor"]
 }
+_BINARY |= {"truediv": "div", "lshift": "shl", "rshift": "shr"}
 _COMPILED = frozenset(_BINARY) - {"truediv", "pow"}
 _ORDER = ("lt", "le", "gt", "ge", "eq", "ne")
 
@@ -241,9 +216,9 @@ def _define(kind: Any, *, is_compiled: bool) -> None:
         for name in _ORDER:
             setattr(kind, f"__{name}__", _comparison(name))
         kind.__hash__ = float.__hash__ if issubclass(kind, float) else int.__hash__
-    kind.__neg__, kind.__pos__ = _negated, _same
+    kind.__neg__, kind.__pos__ = _negated, lambda self: self
     if issubclass(kind, int):
-        kind.__invert__ = _inverted
+        kind.__invert__ = lambda self: scalar_result("xor", self, typed_scalar(-1, self.dtype))
 
 
 for _kind in _CLASSES.values():

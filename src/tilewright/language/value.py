@@ -52,15 +52,13 @@ class Value:
         if type(self) is Block and dtype is self.type.dtype:
             return self
         if fp_downcast_rounding is not None:
-            return self.program.method(
-                "cast", self, (dtype,), {"fp_downcast_rounding": fp_downcast_rounding}
-            )
+            how = {"fp_downcast_rounding": fp_downcast_rounding}
+            return self.program.method("cast", self, (dtype,), how)
         if isinstance(dtype, PointerType) or type(self) is Pointers:
             return self.program.convert(self, dtype, bitcast)  # it may wait for the address
         return _converted(self, dtype, bitcast)
 
-    def cast(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
-        return self.to(dtype, fp_downcast_rounding, bitcast)
+    cast = to
 
     def __getattr__(self, name: str) -> Any:
         """Functions of the language that Triton also offers as methods: ``x.sum(0)``."""
@@ -78,8 +76,7 @@ class Value:
     def __int__(self) -> int:
         return int(self.program.number(self))
 
-    def __index__(self) -> int:
-        return int(self.program.number(self))
+    __index__ = __int__
 
     def __float__(self) -> float:
         return float(self.program.number(self))

@@ -126,11 +126,8 @@ class ValueExecutor(Executor):
     def reshaped(self, value: Index, shape: tuple[int, ...]) -> Index:
         """An index under a shape that differs in axes of extent 1 alone."""
         affine = value.affine
-        strides = [
-            stride
-            for stride, extent in zip(affine.strides, affine.shape, strict=True)
-            if extent > 1
-        ]
+        steps = zip(affine.strides, affine.shape, strict=True)
+        strides = [stride for stride, extent in steps if extent > 1]
         spread = tuple(strides.pop(0) if extent > 1 else 0 for extent in shape)
         return Index(self, Affine(affine.base, spread, shape), value.dtype)
 
@@ -178,9 +175,8 @@ class ValueExecutor(Executor):
             raise self.error(found, "control by integers", fix)
         return self._evaluated(block, block.node)
 
-    def _evaluated(self, block: Block, node: Node) -> np.ndarray[Any, Any]:
+    def _evaluated(self, _block: Block, node: Node) -> np.ndarray[Any, Any]:
         """Return the elements of a block that has a value."""
-        del block
         return np.asarray(evaluate(node))
 
     # -- blocks ----------------------------------------------------------------------------------

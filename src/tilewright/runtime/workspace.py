@@ -20,12 +20,11 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
-from tilewright.executor.grid import checked_grid, dealt
-from tilewright.executor.launcher import Share, Terms, check_pes
+from tilewright.executor.launcher import Share, check_pes
 from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.quiet import quiet_values
-from tilewright.executor.run import Counters, Run
+from tilewright.executor.run import Counters, Run, Terms, checked_grid, dealt
 from tilewright.executor.stream import Stream
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
@@ -282,10 +281,10 @@ class Workspace:
             self._end(run, error)
             raise
         for stream in run.streams:
-            stream.end()
+            stream.walker.end()
         if self._sanitizer is not None:
             self._sanitizer.end_launch(run.sanitizer.launch)
-        if terms.neighbours is not None:
+        if run.post is not None:  # workspaces install no rings
             for unreceived in run.post.unreceived(terms.kernel.name):
                 raise unreceived
         return LaunchResult(start_ps, engine.now_ps, run.counters)

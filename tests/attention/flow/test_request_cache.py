@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tests.attention.flow.making import GEOMETRY, examine, flow_of, score
+from tests.attention.graph.parse import parse_graph
 from tilewright.attention.abs import FORMAT
 from tilewright.attention.backends.reference import Session, SessionSpec
 from tilewright.attention.codegen import compile_graph
 from tilewright.attention.codegen.plan.target import Tiling
 from tilewright.attention.flow import trace_flow, vFlow
-from tilewright.attention.graph import DType, Geometry, parse_graph
+from tilewright.attention.graph import DType, Geometry
 from tilewright.attention.graph.text import graph_text
 from tilewright.attention.indexer import GeMM, Load, Save, topK
 from tilewright.attention.ops.table import OPS

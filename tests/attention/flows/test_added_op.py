@@ -7,12 +7,12 @@ import numpy as np
 from tests.attention.flow.making import flow_of, score
 from tests.attention.flows.case import Case, request_of
 from tests.attention.flows.executor import Outcome, open_session, run_request
+from tests.attention.graph.parse import parse_graph
 from tilewright.attention.backends.reference.op import EVALUATORS, build_evaluators
 from tilewright.attention.backends.reference.op.frame import on_arrays
 from tilewright.attention.cache.ops import build_ops as build_cache_ops
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import Graph, Side
-from tilewright.attention.graph.parse import parse_graph
 from tilewright.attention.graph.text import graph_text
 from tilewright.attention.indexer.ops import build_ops as build_indexer_ops
 from tilewright.attention.ops import OPS

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.attention.flows.catalogue import flow_page
 from tilewright.attention.flow.registry import list_keys
-from tilewright.attention.flows.catalogue import flow_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "flows.md"
 

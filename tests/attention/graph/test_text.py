@@ -4,17 +4,11 @@ import pytest
 from hypothesis import given
 
 import tilewright.attention.flows  # noqa: F401  # registers the ready flows
+from tests.attention.graph.parse import parse_graph
 from tests.attention.graph.random_graphs import graphs
 from tilewright.attention.flow import make_flow, trace_flow
 from tilewright.attention.flow.registry import get, list_keys
-from tilewright.attention.graph import (
-    FlowKind,
-    Geometry,
-    Graph,
-    graph_hash,
-    graph_text,
-    parse_graph,
-)
+from tilewright.attention.graph import FlowKind, Geometry, Graph, graph_hash, graph_text
 from tilewright.attention.ops import OPS
 from tilewright.errors import GraphError
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry, Leading, ValueType, walk
-from tilewright.attention.graph.node import Node
+from tilewright.attention.graph.graph import Node
 from tilewright.attention.ops import binary
 from tilewright.attention.ops.leaf import Constant
 from tilewright.errors import SpecError

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.attention.ops.reference_page import op_reference
 from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, ValueType
 from tilewright.attention.ops import OPS, binary, choose, layout, linear, reduce, unary
 from tilewright.attention.ops import selection as select
 from tilewright.attention.ops.example import Example, example_scope
-from tilewright.attention.ops.table import EXAMPLES, build_table, op_reference
+from tilewright.attention.ops.table import EXAMPLES, build_table
 from tilewright.errors import OperandError, RegistryError
 
 SCOPE = example_scope(Side.INDEXER)

@@ -4,8 +4,7 @@ from typing import Any
 
 from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.kernbench.context import RuntimeContext
-from tilewright.interop.kernbench.engine import GraphEngine
-from tilewright.interop.kernbench.machine_spec import spec_of_machine
+from tilewright.interop.kernbench.engine import GraphEngine, spec_of_machine
 from tilewright.interop.kernbench.topology import resolve_topology
 from tilewright.machine.build import Machine
 

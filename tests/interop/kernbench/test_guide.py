@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.errors import TilewrightError
-from tilewright.interop.kernbench.names import ProgramRegistry, build_names
-from tilewright.interop.kernbench.refused import PeCommand
+from tilewright.interop.kernbench.names import PeCommand, ProgramRegistry, build_names
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "from-kernbench.md"
 ROW = re.compile(r"^\| `(kernbench\.[\w.]+)` \|(.*)\|(.*)\|$", re.MULTILINE)

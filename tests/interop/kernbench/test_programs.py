@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tilewright.cli.main import main
 from tilewright.engine import EngineKind
 from tilewright.host import RuntimeContext
-from tilewright.interop.kernbench.loading import run_program_file
+from tilewright.interop.kernbench.loading import KernbenchProgram
 from tilewright.programs.check import tolerance_of
 from tilewright.records import RunRecord
 from tilewright.validation.kernbench import rules as law
@@ -193,7 +193,9 @@ def test_kernels_find_every_shard_at_its_offset_whatever_the_policy_and_the_size
     )  # fmt: skip
     file = tmp_path_factory.mktemp("random") / "random_program.py"
     file.write_text(text)
-    results = run_program_file(file, RuntimeContext("ahbm-small")).RESULTS
+    program = KernbenchProgram(file, file.read_bytes())
+    program.run(RuntimeContext("ahbm-small"), {})
+    results = program.module.RESULTS
     blocks = _blocks(results["x"], (cube, pe), (cubes, pes))
     wanted = [block + blocks[(at + shift) % len(blocks)] for at, block in enumerate(blocks)]
     found = _blocks(results["out"], (cube, pe), (cubes, pes))

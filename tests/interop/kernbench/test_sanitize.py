@@ -14,7 +14,7 @@ from tests.interop.kernbench.engines import (
     write,
 )
 from tilewright.interop.kernbench.context import RuntimeContext
-from tilewright.interop.kernbench.machine_spec import spec_of_machine
+from tilewright.interop.kernbench.engine import spec_of_machine
 from tilewright.interop.kernbench.message import ScalarArg
 from tilewright.interop.kernbench.placement import DPPolicy
 

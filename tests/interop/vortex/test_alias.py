@@ -16,7 +16,7 @@ from tilewright.interop.vortex import (
     remove_vortex_alias,
     vortex_names,
 )
-from tilewright.interop.vortex.torch_names import build_torch_names
+from tilewright.interop.vortex.alias import build_torch_names
 
 NAMES = {
     "vortex_torch": (
@@ -178,8 +178,6 @@ class NoTorch:
 sys.meta_path.insert(0, NoTorch())
 from tilewright.interop.vortex import load_flows
 from tilewright.attention.verify import check_flows
-import tilewright.interop.vortex.torch_names as names
-names.torch_is_installed = lambda: False
 import tilewright.interop.vortex.alias as alias
 alias.torch_is_installed = lambda: False
 rows = check_flows(load_flows(sys.argv[1]))

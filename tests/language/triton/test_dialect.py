@@ -134,7 +134,7 @@ def changing(x_ptr, out_ptr, n):
 
 def test_a_variable_that_a_loop_gives_another_type_is_refused_with_its_line() -> None:
     line = changing.fn.__code__.co_firstlineno + 3
-    message = rf"test_triton_dialect.py:{line} in changing.*found t, int32\[\] before the loop and"
+    message = rf"test_dialect.py:{line} in changing.*found t, int32\[\] before the loop and"
     with pytest.raises(KernelError, match=message):
         run(changing, np.ones(2, np.float32), np.zeros(1, np.float32), 2)
 

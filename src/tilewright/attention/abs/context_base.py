@@ -8,8 +8,6 @@ from tilewright.attention.graph import DType
 from tilewright.attention.utils import Mode
 from tilewright.errors import OperandError
 
-__all__ = ("ContextBase", "TraceList")
-
 Item = TypeVar("Item")
 
 
@@ -46,6 +44,10 @@ class ContextBase:
         self.mode = Mode.profile
         self.vortex_dtype = DType.FLOAT32  # of every intermediate value of floating point
         self.created = trace is not None
+        geometry = trace.scope.geometry if trace else None
+        self.head_dim = geometry.key_dim if geometry else 0
+        self.page_size = self.block_size = geometry.page_size if geometry else 0
+        self.num_blocks_per_page = 1
 
     @property
     def tensor_list(self) -> TraceList[vTensor]:

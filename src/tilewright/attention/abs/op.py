@@ -1,8 +1,9 @@
 """`vOp`: ops as objects that a flow makes in its constructor and calls in its methods."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -11,12 +12,10 @@ from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
-from tilewright.attention.graph import FORMAT, Op
-from tilewright.attention.ops import linear, page_axis, selection
-from tilewright.attention.utils import Schedule
-from tilewright.errors import OperandError
-
-__all__ = ("schedule_of", "split_context", "trace_of", "vOp")
+from tilewright.attention.graph import FORMAT, Op, Side
+from tilewright.attention.ops import binary, layout, linear, page_axis, selection, unary
+from tilewright.attention.utils import Schedule, resolve_dtype
+from tilewright.errors import OperandError, SpecError
 
 _STANDALONE = (
     selection.SelectionOp,
@@ -176,3 +175,89 @@ def _constructor(kind: type[vOp]) -> inspect.Signature:
         own = inspect.signature(kind.build)
         return own.replace(parameters=list(own.parameters.values())[1:])  # without self
     return inspect.Signature() if kind.definition is None else inspect.signature(kind.definition)
+
+
+Bases = Mapping[type[Op], type[vOp]]
+
+
+def op_classes(
+    module: str,
+    table: Mapping[str, type[Op]],
+    side: Side,
+    base: type[vOp],
+    bases: Bases,
+    *,
+    without: Collection[type[Op]],
+) -> dict[str, type[vOp]]:
+    """Return an op object class for each op of a side by name, but for those in ``without``.
+
+    A class derives from ``base`` and the base of its op in ``bases``, and belongs to ``module``.
+    """
+    return {
+        name: _op_class(module, definition, base, bases.get(definition, base))
+        for name, definition in sorted(table.items())
+        if side in definition.sides and definition not in without
+    }
+
+
+def _op_class(module: str, definition: type[Op], base: type[vOp], own: type[vOp]) -> type[vOp]:
+    text = own.__doc__ if own.definition is definition else definition.__doc__
+    members = {"definition": definition, "__doc__": text, "__module__": module}
+    return type(definition.__name__, (own,) if issubclass(own, base) else (own, base), members)
+
+
+class _Unscaled(vOp):
+    """An op that takes ``alpha`` and ``beta`` as Vortex's does, and like it has no use for them.
+
+    Only 1.0 is accepted: a factor without effect would be silently wrong for its author.
+    """
+
+    def build(self, alpha: Any = 1.0, beta: Any = 1.0) -> Op | None:
+        for name, value in (("alpha", alpha), ("beta", beta)):
+            if isinstance(value, bool) or not isinstance(value, Real) or value != 1:
+                name_of_op = type(self).__name__
+                expected = f"nothing: {name_of_op} has no factors, in Vortex it ignores them"
+                fix = f"write {name_of_op}(), and scale an operand with Add_Mul(beta=...)"
+                raise self._error(f"{name}={value!r}", expected, fix)
+        return super().build()
+
+
+class _ToDtype(vOp):
+    """An op that takes an element type by any name that users know."""
+
+    def build(self, dtype: object) -> Op:
+        try:
+            return make_op(unary.Cast, resolve_dtype(dtype))
+        except SpecError as error:
+            raise self._error(error.found, error.expected, error.fix) from None
+
+
+class _OverAxes(vOp):
+    """An op that takes one axis or several."""
+
+    def build(self, dim: int | Iterable[int] = (1, 2)) -> Op | None:
+        return super().build(tuple(dim) if isinstance(dim, Iterable) else (dim,))
+
+
+class Resized(vOp):
+    """``Reshape(-1, rows, columns)``: row-major, same number of elements; RAGGED or BATCHED."""
+
+    definition = layout.Reshape
+
+    def build(self, batch_dim: int, x2: int, y2: int) -> Op | None:
+        if batch_dim != -1:
+            raise self._error(f"batch_dim={batch_dim!r}", "-1", "the page axis is kept")
+        return super().build(x2, y2)
+
+
+SHARED_BASES: Bases = MappingProxyType(
+    {
+        binary.Multiply: _Unscaled,
+        binary.Maximum: _Unscaled,
+        binary.Minimum: _Unscaled,
+        unary.Cast: _ToDtype,
+        linear.Kron: _OverAxes,
+        layout.Reshape: Resized,
+    }
+)
+"""Bases of ops on both sides."""

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tilewright.attention.abs.author import author_line
-from tilewright.attention.abs.parameter import Parameter
-from tilewright.attention.abs.tensor import vTensor
+from tilewright.attention.abs.tensor import Parameter, vTensor
 from tilewright.attention.graph import (
     FORMAT,
     Branch,

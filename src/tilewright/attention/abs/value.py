@@ -1,5 +1,6 @@
 """Values of a flow while it is traced, with infix and method forms of the ops."""
 
+from collections.abc import Callable
 from typing import Any
 
 from tilewright.attention.abs.author import make_op
@@ -19,6 +20,21 @@ def lower(op: Op, *operands: Operand, trace: Trace, by: object = None) -> "Value
     return Value(trace, trace.apply(op, *operands, by=by))
 
 
+def _infix(
+    op: Op, *, of_bools: Op | None = None, is_reflected: bool = False
+) -> Callable[["Value", Operand], "Value"]:
+    """Return a method that applies an op to two operands, or another one if the first has bools."""
+
+    def apply(self: "Value", other: Operand) -> "Value":
+        chosen = op if of_bools is None or self.dtype is not DType.BOOL else of_bools
+        return self._apply(chosen, self, other)
+
+    def apply_reflected(self: "Value", other: Operand) -> "Value":
+        return self._apply(op, other, self)
+
+    return apply_reflected if is_reflected else apply
+
+
 class Value(TensorMethods["Value"], vTensor):
     """One value for one row. Axis 0 runs over pages, 1 over rows, 2 over columns.
 
@@ -34,41 +50,20 @@ class Value(TensorMethods["Value"], vTensor):
 
     # -- arithmetic
 
-    def __add__(self, other: Operand) -> "Value":
-        return self._apply(binary.Add(), self, other)
-
-    def __radd__(self, other: Operand) -> "Value":
-        return self._apply(binary.Add(), other, self)
-
-    def __sub__(self, other: Operand) -> "Value":
-        return self._apply(binary.Add(1.0, -1.0), self, other)
-
-    def __rsub__(self, other: Operand) -> "Value":
-        return self._apply(binary.Add(1.0, -1.0), other, self)
-
-    def __mul__(self, other: Operand) -> "Value":
-        return self._apply(binary.Multiply(), self, other)
-
-    def __rmul__(self, other: Operand) -> "Value":
-        return self._apply(binary.Multiply(), other, self)
-
-    def __truediv__(self, other: Operand) -> "Value":
-        return self._apply(binary.Divide(), self, other)
-
-    def __rtruediv__(self, other: Operand) -> "Value":
-        return self._apply(binary.Divide(), other, self)
-
-    def __floordiv__(self, other: Operand) -> "Value":
-        return self._apply(binary.FloorDivide(), self, other)
-
-    def __mod__(self, other: Operand) -> "Value":
-        return self._apply(binary.Remainder(), self, other)
-
-    def __pow__(self, other: Operand) -> "Value":
-        return self._apply(binary.Pow(), self, other)
-
-    def __rpow__(self, other: Operand) -> "Value":
-        return self._apply(binary.Pow(), other, self)
+    __add__ = _infix(binary.Add())
+    __radd__ = _infix(binary.Add(), is_reflected=True)
+    __sub__ = _infix(binary.Add(1.0, -1.0))
+    __rsub__ = _infix(binary.Add(1.0, -1.0), is_reflected=True)
+    __mul__ = _infix(binary.Multiply())
+    __rmul__ = _infix(binary.Multiply(), is_reflected=True)
+    __truediv__ = _infix(binary.Divide())
+    __rtruediv__ = _infix(binary.Divide(), is_reflected=True)
+    __floordiv__ = _infix(binary.FloorDivide())
+    __mod__ = _infix(binary.Remainder())
+    __pow__ = _infix(binary.Pow())
+    __rpow__ = _infix(binary.Pow(), is_reflected=True)
+    __lshift__ = _infix(binary.ShiftLeft())
+    __rshift__ = _infix(binary.ShiftRight())
 
     def __neg__(self) -> "Value":
         return self * -1
@@ -80,45 +75,24 @@ class Value(TensorMethods["Value"], vTensor):
         """``out[s] = self[s] @ other[s]``, the product that NumPy and torch write so."""
         return self.matmul(other)
 
-    def __lshift__(self, other: Operand) -> "Value":
-        return self._apply(binary.ShiftLeft(), self, other)
-
-    def __rshift__(self, other: Operand) -> "Value":
-        return self._apply(binary.ShiftRight(), self, other)
-
     # -- logic: of selections and masks, or of the bits of integers
 
-    def __and__(self, other: Operand) -> "Value":
-        return self._apply(select.Intersection() if self._is_bool else binary.BitAnd(), self, other)
-
-    def __or__(self, other: Operand) -> "Value":
-        return self._apply(select.Union() if self._is_bool else binary.BitOr(), self, other)
-
-    def __xor__(self, other: Operand) -> "Value":
-        return self._apply(binary.BitXor(), self, other)
+    __and__ = _infix(binary.BitAnd(), of_bools=select.Intersection())
+    __or__ = _infix(binary.BitOr(), of_bools=select.Union())
+    __xor__ = _infix(binary.BitXor())
 
     def __invert__(self) -> "Value":
-        return self._apply(select.Complement() if self._is_bool else unary.BitNot(), self)
+        is_bool = self.dtype is DType.BOOL
+        return self._apply(select.Complement() if is_bool else unary.BitNot(), self)
 
     # -- comparisons
 
-    def __eq__(self, other: object) -> "Value":  # type: ignore[override]
-        return self._apply(compare.Equal(), self, other)
-
-    def __ne__(self, other: object) -> "Value":  # type: ignore[override]
-        return self._apply(compare.NotEqual(), self, other)
-
-    def __gt__(self, other: Operand) -> "Value":
-        return self._apply(compare.Greater(), self, other)
-
-    def __ge__(self, other: Operand) -> "Value":
-        return self._apply(compare.GreaterEqual(), self, other)
-
-    def __lt__(self, other: Operand) -> "Value":
-        return self._apply(compare.Less(), self, other)
-
-    def __le__(self, other: Operand) -> "Value":
-        return self._apply(compare.LessEqual(), self, other)
+    __eq__ = _infix(compare.Equal())  # type: ignore[assignment]  # gives a value
+    __ne__ = _infix(compare.NotEqual())  # type: ignore[assignment]
+    __gt__ = _infix(compare.Greater())
+    __ge__ = _infix(compare.GreaterEqual())
+    __lt__ = _infix(compare.Less())
+    __le__ = _infix(compare.LessEqual())
 
     __hash__ = object.__hash__
 
@@ -165,10 +139,6 @@ class Value(TensorMethods["Value"], vTensor):
         per_head: bool = False,
     ) -> "Value":
         return self._apply(make_op(select.Threshold, value, min_pages, max_pages, per_head), self)
-
-    @property
-    def _is_bool(self) -> bool:
-        return self.dtype is DType.BOOL
 
     def _apply(self, op: Op, *operands: Operand) -> "Value":
         return lower(op, *operands, trace=self.trace)

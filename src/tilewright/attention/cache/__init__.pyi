@@ -1,10 +1,10 @@
 """Names of `tilewright.attention.cache`, written by ``pytest --update-golden``."""
 
-from tilewright.attention.cache.context import CacheContext as CacheContext
-from tilewright.attention.cache.context import ctx as ctx
-from tilewright.attention.cache.context import get_ctx as get_ctx
+from tilewright.attention.cache.ops import CacheContext as CacheContext
 from tilewright.attention.cache.ops import CacheOp
 from tilewright.attention.cache.ops import Fill as Fill
+from tilewright.attention.cache.ops import ctx as ctx
+from tilewright.attention.cache.ops import get_ctx as get_ctx
 
 class Abs(CacheOp): ...
 class Add(CacheOp): ...

@@ -6,17 +6,45 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
+from tilewright.attention.abs.argument import FieldValue
 from tilewright.attention.abs.context_base import ContextBase
-from tilewright.attention.abs.field import FieldValue
-from tilewright.attention.abs.op import split_context, trace_of, vOp
-from tilewright.attention.abs.op_class import SHARED_BASES, Bases, Resized, op_classes
-from tilewright.attention.abs.parameter import Parameter
+from tilewright.attention.abs.op import (
+    SHARED_BASES,
+    Bases,
+    Resized,
+    op_classes,
+    split_context,
+    trace_of,
+    vOp,
+)
+from tilewright.attention.abs.tensor import Parameter
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Operand, Value, lower
 from tilewright.attention.graph import FORMAT, DType, Op, Side, Span
 from tilewright.attention.ops import layout, leaf, linear, page_axis, selection
 from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
+
+
+class CacheContext(ContextBase):
+    """Geometry of the pages that a trace is made for. Pool sizes are 0: a trace has no pool."""
+
+    name = "cache"
+
+    def __init__(self, trace: Trace | None = None) -> None:
+        super().__init__(trace)
+        self.head_num = 1
+        self.max_new_tokens_per_batch = 0
+        self.total_num_pages = 0
+        self.total_num_blocks = 0
+
+
+ctx = CacheContext()
+"""A context without a trace, for tools that read its fields."""
+
+
+def get_ctx() -> CacheContext:
+    return ctx
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,9 @@
 """The authoring classes, the registry, the loader of flow files, and the tracer."""
 
-from tilewright.attention.flow.author_import import ImportNames
-from tilewright.attention.flow.field_spec import FieldSpec
-from tilewright.attention.flow.flow import FlowBase, vFlow
-from tilewright.attention.flow.flow_mla import vFlowMLA
+from tilewright.attention.flow.flow import FieldSpec, FlowBase, vFlow, vFlowMLA
 from tilewright.attention.flow.lint import Lint
 from tilewright.attention.flow.loader import build_vflow, find_flow, load_flows, make_flow
+from tilewright.attention.flow.package import ImportNames
 from tilewright.attention.flow.registry import register
 from tilewright.attention.flow.trace import TracedFlow, examine_flow, trace_flow
 

@@ -21,15 +21,6 @@ from tilewright.attention.utils import resolve_dtype
 from tilewright.canonical import content_hash
 from tilewright.errors import SpecError
 
-__all__ = (
-    "ALIASES",
-    "REFUSED",
-    "WITHOUT_EFFECT",
-    "VortexConfig",
-    "check_layers_skip",
-    "normalize_vortex_config",
-)
-
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 
 ALIASES = MappingProxyType(

@@ -1,13 +1,117 @@
-"""`vFlow`: the class that an author of grouped-query attention derives from."""
+"""What an author of a flow derives from: `vFlow`, `vFlowMLA`, and the fields that they declare."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tilewright.attention.flow.field_spec import FieldSpec, check_disjoint, parse_fields
-from tilewright.attention.graph import DType, FlowKind, Geometry
+from tilewright.attention.graph import (
+    FORMAT,
+    DType,
+    FlowKind,
+    Geometry,
+    Inherit,
+    Leading,
+    ValueType,
+)
 from tilewright.attention.utils import resolve_dtype
+from tilewright.errors import FieldError, FlowInitError, SpecError
 
-__all__ = ("FlowBase", "MetaInfo", "vFlow")
+# ruff: noqa: ARG002 - methods of a flow have the signature that users know
+
+RESERVED_NAMES = frozenset({"k", "v", "kv_c", "k_pe", "latent", "q"})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """A field with more than a shape: element type, value before the first write, inheritance.
+
+    ``dtype`` None is the intermediate dtype of the flow. ``inherit`` matters for state: whether a
+    request finds the initial value in pages that it shares, or a copy of what was there.
+    """
+
+    shape: tuple[int, int]
+    dtype: object = None
+    initial: float = 0.0
+    inherit: str = Inherit.INITIAL
+
+    def value_type(self, geometry: Geometry, *, of_request: bool = False) -> ValueType:
+        """Return the type per page, or SLOTTED of what a request in flight has once."""
+        dtype = geometry.field_dtype if self.dtype is None else resolve_dtype(self.dtype)
+        if of_request:
+            return ValueType(FORMAT.SLOTTED, Leading.ONE, self.shape, dtype)
+        return ValueType(FORMAT.PAGED, Leading.PAGES, self.shape, dtype)
+
+
+def parse_fields(declared: object, method: str = "create_cache") -> dict[str, FieldSpec]:
+    """Check the result of ``create_cache`` or ``create_request_cache``.
+
+    A field is a shape ``(rows, columns)``, a shape and an element type ``((rows, columns),
+    torch.bfloat16)``, or a `FieldSpec`. Raises errors without a place.
+    """
+    if not isinstance(declared, Mapping):
+        found = f"a {type(declared).__name__}"
+        fix = 'return {"centroids": (1, head_dim)}, or {} for no fields'
+        raise FlowInitError(method, found, "a dict of names and shapes", fix)
+    return {name: _parse_field(method, name, value) for name, value in declared.items()}
+
+
+def check_disjoint(fields: Mapping[str, FieldSpec], requested: Mapping[str, FieldSpec]) -> None:
+    """Refuse a name that both methods declare."""
+    for name in requested:
+        if name in fields:
+            found = f"a field {name!r}, which create_cache declares too"
+            raise FieldError("create_request_cache", found, "a new name", "rename one of them")
+
+
+def _parse_field(method: str, name: object, value: object) -> FieldSpec:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise FieldError(method, f"the name {name!r}", "an identifier", "rename it")
+    if name in RESERVED_NAMES:
+        found, expected = f"a field {name!r}", "a name of your own"
+        raise FieldError(method, found, expected, "keys and values are there already")
+    where = f"{method}, field {name!r}"
+    spec = value if isinstance(value, FieldSpec) else _typed(where, value)
+    return FieldSpec(_shape(where, spec.shape), spec.dtype, float(spec.initial), _inherit(spec))
+
+
+def _typed(where: str, value: object) -> FieldSpec:
+    """Read ``(rows, columns)`` or ``((rows, columns), dtype)``."""
+    pair = isinstance(value, tuple | list) and len(value) == 2
+    if not pair or not isinstance(value[0], tuple | list):  # type: ignore[index]
+        return FieldSpec(value)  # type: ignore[arg-type]  # the shape is checked next
+    try:
+        return FieldSpec(value[0], resolve_dtype(value[1]))  # type: ignore[index,arg-type]
+    except SpecError as error:
+        raise FieldError(
+            where, f"the element type {error.found}", error.expected, error.fix
+        ) from None
+
+
+def _shape(where: str, value: object) -> tuple[int, int]:
+    whole = isinstance(value, tuple | list) and all(
+        isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in value
+    )
+    if not whole or len(value) != 2:  # type: ignore[arg-type]
+        expected, fix = (
+            "two sizes of at least 1",
+            "return (rows, columns), or ((rows, columns), dtype)",
+        )
+        raise FieldError(where, repr(value), expected, fix)
+    return (value[0], value[1])  # type: ignore[index]
+
+
+def _inherit(spec: FieldSpec) -> Inherit:
+    if spec.inherit not in list(Inherit):
+        expected = f"one of {', '.join(Inherit)}"
+        raise FieldError("FieldSpec", f"inherit={spec.inherit!r}", expected, "change it")
+    return Inherit(spec.inherit)
+
+
+def num_bytes(spec: FieldSpec, dtype: DType) -> int:
+    rows, columns = spec.shape
+    return -(-rows * columns * dtype.bits // 8)
+
 
 MetaInfo = dict[str, tuple[tuple[int, int], DType]]
 
@@ -102,12 +206,10 @@ class vFlow(FlowBase):
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
         """Names and inner shapes (or `FieldSpec`) of the fields kept for each page."""
-        del block_size, head_dim
         return {}
 
     def create_request_cache(self, block_size: int, head_dim: int) -> dict[str, Any]:
         """Names and inner shapes of what each request in flight has once, SLOTTED."""
-        del block_size, head_dim
         return {}
 
     def initialize(
@@ -128,3 +230,50 @@ class vFlow(FlowBase):
     def initialize_for(self, geometry: Geometry) -> None:
         dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
         self.initialize(geometry.page_size, geometry.key_dim, *dtypes)
+
+
+class vFlowMLA(FlowBase):
+    """One latent head for all query heads.
+
+    ``cache["latent"]`` is [., block_size, kv_lora_rank + qk_rope_head_dim], laid out [kv_c | k_pe];
+    ``q`` is the absorbed query [1, H, latent_dim], so that a dot product is the whole logit.
+    """
+
+    kind = FlowKind.MLA
+    kv_lora_rank: int | None = None
+    qk_rope_head_dim: int | None = None
+    latent_dim: int | None = None
+
+    def create_cache(
+        self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int
+    ) -> dict[str, Any]:
+        """Names and inner shapes (or `FieldSpec`) of the fields kept for each page."""
+        return {}
+
+    def create_request_cache(
+        self, block_size: int, kv_lora_rank: int, qk_rope_head_dim: int
+    ) -> dict[str, Any]:
+        """Names and inner shapes of what each request in flight has once, SLOTTED."""
+        return {}
+
+    def initialize(
+        self,
+        block_size: int,
+        kv_lora_rank: int,
+        qk_rope_head_dim: int,
+        kv_cache_dtype: object,
+        q_data_type: object,
+        intermediate_dtype: object = DType.BFLOAT16,
+    ) -> None:
+        self.kv_lora_rank = kv_lora_rank
+        self.qk_rope_head_dim = qk_rope_head_dim
+        self.latent_dim = kv_lora_rank + qk_rope_head_dim
+        dtypes = (kv_cache_dtype, q_data_type, intermediate_dtype)
+        declared = self.create_cache(block_size, kv_lora_rank, qk_rope_head_dim)
+        reserved = {"latent": (block_size, self.latent_dim)}
+        requested = self.create_request_cache(block_size, kv_lora_rank, qk_rope_head_dim)
+        self._settle(declared, reserved, requested=requested, block_size=block_size, dtypes=dtypes)
+
+    def initialize_for(self, geometry: Geometry) -> None:
+        dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
+        self.initialize(geometry.page_size, geometry.value_dim, geometry.rope_dim, *dtypes)

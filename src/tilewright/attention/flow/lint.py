@@ -68,12 +68,13 @@ def _overwritten(cache: Trace) -> Iterator[Lint]:
         yield Lint("overwritten-field", write.source, text)
 
 
+def _read(graph: Graph, kind: type[leaf.FieldRead | leaf.StateRead]) -> set[str]:
+    """Return the variables that forward_indexer reads by ops of a kind."""
+    return {node.op.variable for node in graph.nodes(Side.INDEXER) if isinstance(node.op, kind)}
+
+
 def _fields(graph: Graph) -> Iterator[Lint]:
-    read = {
-        node.op.variable
-        for node in graph.nodes(Side.INDEXER)
-        if isinstance(node.op, leaf.FieldRead)
-    }
+    read = _read(graph, leaf.FieldRead)
     written = {write.target: write for write in graph.field_writes}
     for item in graph.fields:
         if item.name in graph.geometry.reserved_fields:
@@ -88,11 +89,7 @@ def _fields(graph: Graph) -> Iterator[Lint]:
 
 
 def _states(graph: Graph) -> Iterator[Lint]:
-    read = {
-        node.op.variable
-        for node in graph.nodes(Side.INDEXER)
-        if isinstance(node.op, leaf.StateRead)
-    }
+    read = _read(graph, leaf.StateRead)
     for write in graph.state_writes:
         if write.target not in read:
             text = f"state {write.target!r} is saved and never read"

@@ -9,9 +9,13 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
-from tilewright.attention.flow.author_import import ImportNames, builtins_with
 from tilewright.attention.flow.flow import FlowBase
-from tilewright.attention.flow.package import find_package, import_from_package
+from tilewright.attention.flow.package import (
+    ImportNames,
+    builtins_with,
+    find_package,
+    import_from_package,
+)
 from tilewright.attention.flow.registry import collect_flows, get, list_keys
 from tilewright.errors import (
     FlowError,
@@ -22,17 +26,6 @@ from tilewright.errors import (
 )
 from tilewright.records import read_text_file
 from tilewright.trust import check_code_allowed
-
-__all__ = (
-    "FlowInitError",
-    "FlowLoadError",
-    "build_vflow",
-    "find_flow",
-    "fix_of",
-    "load_flows",
-    "make_flow",
-    "raising_line",
-)
 
 
 def find_flow(

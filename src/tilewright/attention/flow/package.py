@@ -1,10 +1,11 @@
 """Flow files inside a package: their relative imports, without a trace left behind."""
 
 import ast
+import builtins
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
 from itertools import count
@@ -12,7 +13,29 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
-from tilewright.attention.flow.author_import import ImportNames, builtins_with
+ImportNames = Callable[[], AbstractContextManager[object]]
+"""Makes further modules importable while the block that it returns runs."""
+
+
+def builtins_with(names: ImportNames) -> dict[str, object]:
+    """Return builtins for a file, whose import statements run in a block of ``names``.
+
+    A function keeps the builtins of the file that it stands in, so an import inside a constructor
+    or a method finds the same modules as one at the top, whoever calls it and however late.
+    """
+
+    def import_in_block(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        with names():
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+
+    return {**vars(builtins), "__import__": import_in_block}
+
 
 _load_ids = count()  # each load has names of its own, so that a file can be loaded again
 

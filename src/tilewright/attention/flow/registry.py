@@ -9,8 +9,6 @@ from typing import TypeVar
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.errors import RegistryError
 
-__all__ = ("RegistryError", "collect_flows", "get", "has", "list_keys", "register")
-
 FlowClass = TypeVar("FlowClass", bound=type[FlowBase])
 
 _REGISTRY: dict[str, type[FlowBase]] = {}

@@ -4,17 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from tilewright.attention.abs.field import FieldMap
+from tilewright.attention.abs.argument import FieldMap, OutputSlot
 from tilewright.attention.abs.in_place import resolve_in_place
-from tilewright.attention.abs.output import OutputSlot
-from tilewright.attention.abs.parameter import Parameter
-from tilewright.attention.abs.tensor import vTensor
+from tilewright.attention.abs.tensor import Parameter, vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
-from tilewright.attention.cache.context import CacheContext
-from tilewright.attention.cache.ops import PageLocation
-from tilewright.attention.flow.field_spec import FieldSpec
-from tilewright.attention.flow.flow import FlowBase
+from tilewright.attention.cache.ops import CacheContext, PageLocation
+from tilewright.attention.flow.flow import FieldSpec, FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
 from tilewright.attention.flow.loader import fix_of, raising_line
 from tilewright.attention.graph import (
@@ -34,7 +30,7 @@ from tilewright.attention.graph import (
     rebuild,
     verify_graph,
 )
-from tilewright.attention.indexer.context import IndexerContext
+from tilewright.attention.indexer.ops import IndexerContext
 from tilewright.attention.ops.leaf import Constant, FieldRead, StateRead
 from tilewright.errors import (
     FieldError,

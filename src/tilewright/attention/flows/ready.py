@@ -70,3 +70,13 @@ def check_page_size(block_size: int, parts_of: int) -> None:
     if block_size % parts_of:
         found, expected = f"pages of {block_size} tokens", f"a multiple of {parts_of}"
         raise FlowInitError("create_cache", found, expected, "choose another page size")
+
+
+def flow_summary(flow: type) -> str:
+    """Return the rule of a ready flow: the first paragraph of its docstring, as one line.
+
+    >>> from tilewright.attention.flows import Quest
+    >>> flow_summary(Quest)
+    'score(P) = max_g bound_g(P)'
+    """
+    return " ".join((flow.__doc__ or "").split("\n\n")[0].split()).rstrip(".")

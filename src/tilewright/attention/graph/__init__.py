@@ -1,24 +1,25 @@
 """Immutable nodes, values and state variables of a traced flow."""
 
-from tilewright.attention.graph.dtype import DType
-from tilewright.attention.graph.format import FORMAT, Leading, Side, Span
 from tilewright.attention.graph.geometry import SCALED_DTYPES, FlowKind, Geometry, dtypes_of
-from tilewright.attention.graph.graph import Graph
-from tilewright.attention.graph.node import Node, walk
-from tilewright.attention.graph.op import Op, Scope, Types
-from tilewright.attention.graph.output import Branch, Estimate, EstimateOver, Output
-from tilewright.attention.graph.parse import parse_graph
-from tilewright.attention.graph.rebuild import Transform, keep, make_node, rebuild, rebuild_output
-from tilewright.attention.graph.text import graph_hash, graph_text
-from tilewright.attention.graph.type import ValueType
-from tilewright.attention.graph.variable import (
+from tilewright.attention.graph.graph import (
+    Branch,
+    Estimate,
+    EstimateOver,
     Field,
     FieldWrite,
+    Graph,
     Inherit,
+    Node,
+    Output,
     Parameter,
     StateVar,
     StateWrite,
+    walk,
 )
+from tilewright.attention.graph.op import Op, Scope, Types
+from tilewright.attention.graph.rebuild import Transform, keep, make_node, rebuild, rebuild_output
+from tilewright.attention.graph.text import graph_hash, graph_text
+from tilewright.attention.graph.type import FORMAT, DType, Leading, Side, Span, ValueType
 from tilewright.attention.graph.verify import verify_graph
 
 __all__ = (
@@ -52,7 +53,6 @@ __all__ = (
     "graph_text",
     "keep",
     "make_node",
-    "parse_graph",
     "rebuild",
     "rebuild_output",
     "verify_graph",

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self, TypedDict
+from typing import Self, TypedDict, Unpack
 
-from tilewright.attention.graph.dtype import DType
+from tilewright.attention.graph.type import DType
 from tilewright.errors import SpecError
 
 SCALED_DTYPES = frozenset({DType.INT8, DType.INT4})
@@ -16,6 +16,14 @@ class FlowKind(StrEnum):
 
     GQA = "gqa"  # fields ``k`` and ``v``, one pair per KV head
     MLA = "mla"  # one field ``latent`` [kv_c | k_pe] for all query heads
+
+
+class GeometryTypes(TypedDict, total=False):
+    """Keywords of `Geometry` that are types; those that are left out are bfloat16."""
+
+    kv_dtype: DType
+    query_dtype: DType
+    field_dtype: DType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,37 +53,29 @@ class Geometry:
 
     def _check_dtypes(self) -> None:
         """Refuse types that would cut keys, queries or summaries down to whole numbers."""
-        scaled = "a float, or int8 or int4, whose pages have scales"
-        fix = "keep them in bfloat16"
-        if not self.kv_dtype.is_float and self.kv_dtype not in SCALED_DTYPES:
-            raise SpecError("geometry.kv_dtype", str(self.kv_dtype), scaled, fix)
-        if not self.query_dtype.is_float:
-            raise SpecError("geometry.query_dtype", str(self.query_dtype), "a float", fix)
-        if not self.field_dtype.is_float:
-            fix = "keep them in bfloat16; a field of whole numbers says FieldSpec(..., dtype=...)"
-            raise SpecError("geometry.field_dtype", str(self.field_dtype), "a float", fix)
+        whole = "; a field of whole numbers says FieldSpec(..., dtype=...)"
+        for name, scaled, expected, more in (
+            ("kv_dtype", SCALED_DTYPES, "a float, or int8 or int4, whose pages have scales", ""),
+            ("query_dtype", (), "a float", ""),
+            ("field_dtype", (), "a float", whole),
+        ):
+            dtype = getattr(self, name)
+            if not dtype.is_float and dtype not in scaled:
+                fix = f"keep them in bfloat16{more}"
+                raise SpecError(f"geometry.{name}", str(dtype), expected, fix)
 
     @classmethod
     def gqa(
-        cls,
-        *,
-        page_size: int,
-        head_dim: int,
-        query_heads: int,
-        kv_dtype: DType = DType.BFLOAT16,
-        query_dtype: DType = DType.BFLOAT16,
-        field_dtype: DType = DType.BFLOAT16,
+        cls, *, page_size: int, head_dim: int, query_heads: int, **dtypes: Unpack[GeometryTypes]
     ) -> Self:
-        """Keys and values of one width; ``query_heads`` share a KV head."""
+        """Return keys and values of one width; ``query_heads`` share a KV head."""
         return cls(
             kind=FlowKind.GQA,
             page_size=page_size,
             query_heads=query_heads,
             key_dim=head_dim,
             value_dim=head_dim,
-            kv_dtype=kv_dtype,
-            query_dtype=query_dtype,
-            field_dtype=field_dtype,
+            **dtypes,
         )
 
     @classmethod
@@ -86,20 +86,16 @@ class Geometry:
         kv_lora_rank: int,
         qk_rope_head_dim: int,
         query_heads: int,
-        kv_dtype: DType = DType.BFLOAT16,
-        query_dtype: DType = DType.BFLOAT16,
-        field_dtype: DType = DType.BFLOAT16,
+        **dtypes: Unpack[GeometryTypes],
     ) -> Self:
-        """One latent for all query heads, and the absorbed query."""
+        """Return one latent for all query heads, and the absorbed query."""
         return cls(
             kind=FlowKind.MLA,
             page_size=page_size,
             query_heads=query_heads,
             key_dim=kv_lora_rank + qk_rope_head_dim,
             value_dim=kv_lora_rank,
-            kv_dtype=kv_dtype,
-            query_dtype=query_dtype,
-            field_dtype=field_dtype,
+            **dtypes,
         )
 
     @property
@@ -118,14 +114,6 @@ class Geometry:
         if self.kind is FlowKind.MLA:
             return {"latent": (self.page_size, self.key_dim)}
         return {"k": (self.page_size, self.key_dim), "v": (self.page_size, self.value_dim)}
-
-
-class GeometryTypes(TypedDict):
-    """Keywords of `Geometry` that are types."""
-
-    kv_dtype: DType
-    query_dtype: DType
-    field_dtype: DType
 
 
 def dtypes_of(dtype: DType) -> GeometryTypes:

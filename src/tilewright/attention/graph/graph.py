@@ -1,21 +1,174 @@
 """A traced flow: its variables, and the roots of its two programs."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
 
-from tilewright.attention.graph.format import Side
 from tilewright.attention.graph.geometry import Geometry
-from tilewright.attention.graph.node import Node, walk
-from tilewright.attention.graph.op import Scope
-from tilewright.attention.graph.output import Output
-from tilewright.attention.graph.type import ValueType
-from tilewright.attention.graph.variable import (
-    Field,
-    FieldWrite,
-    Parameter,
-    StateVar,
-    StateWrite,
-)
+from tilewright.attention.graph.op import Op, Scope
+from tilewright.attention.graph.type import Side, ValueType
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Node:
+    """One value. Two nodes are equal only if they are the same object."""
+
+    op: Op
+    inputs: tuple["Node", ...]
+    type: ValueType  # what op.infer said
+    source: str = ""  # the author's file and line, "quest.py:31"
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name} {self.type} {self.source}>"
+
+
+def walk(roots: Iterable[Node]) -> Iterator[Node]:
+    """Every node that the roots need, inputs before users, each once, in a fixed order."""
+    done: set[Node] = set()
+    for root in roots:
+        stack: list[tuple[Node, bool]] = [(root, False)]
+        while stack:
+            node, inputs_are_done = stack.pop()
+            if node in done:
+                continue
+            if inputs_are_done:
+                done.add(node)
+                yield node
+            else:
+                stack.append((node, True))
+                stack.extend((item, False) for item in reversed(node.inputs))
+
+
+class EstimateOver(StrEnum):
+    """Which pages enter attention by their estimate."""
+
+    UNSELECTED = "unselected"
+    ALL = "all"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Estimate:
+    """Pages that enter by a summary of ``r`` entries instead of by their tokens.
+
+    Entry i of page s adds ``exp(logits[s, i, h])`` to the softmax denominator of query head h and
+    ``exp(logits[s, i, h]) * values[s, i, :]`` to its numerator. Logits are complete: scaled, with
+    the logarithm of the number of tokens that the entry stands for.
+    """
+
+    logits: Node  # [S, r, H]
+    values: Node  # [S, r, value_dim]
+    over: EstimateOver = EstimateOver.UNSELECTED
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Branch:
+    """One softmax attention: exact over the selected pages, and an estimate of others.
+
+    Without a selection only the estimate enters. ``gate`` is [1, H, 1], or [1, 1, 1] for all heads.
+    """
+
+    selection: Node | None  # bool [S, 1, 1], or [S, 1, H] for a selection per query head
+    gate: Node | None = None
+    estimate: Estimate | None = None
+
+    def nodes(self) -> Iterator[Node]:
+        if self.selection is not None:
+            yield self.selection
+        if self.gate is not None:
+            yield self.gate
+        if self.estimate is not None:
+            yield self.estimate.logits
+            yield self.estimate.values
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Output:
+    """The result of a step is the sum of its branches, each times its gate.
+
+    The reserved pages of the plan are part of every selection, whatever its value says there.
+    """
+
+    branches: tuple[Branch, ...]
+    source: str = ""
+
+    def nodes(self) -> Iterator[Node]:
+        for branch in self.branches:
+            yield from branch.nodes()
+
+
+class Inherit(StrEnum):
+    """What a request finds in the state of pages that it shares with an earlier one."""
+
+    INITIAL = "initial"  # the initial value, as after a cold start
+    SNAPSHOT = "snapshot"  # a copy of what was stored with the prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A summary per page: a pure function of the page, shared with it."""
+
+    name: str
+    type: ValueType  # PAGED, in the dtype it is stored in
+    initial: float = 0.0  # until the page is complete
+
+
+@dataclass(frozen=True, slots=True)
+class StateVar:
+    """Kept per request, layer, KV head and logical page between decode steps.
+
+    A read sees what the last step wrote, a write sets what the next step reads. A `FieldWrite` to
+    a state variable gives its value at the completion of the page, instead of ``initial``.
+    """
+
+    name: str
+    type: ValueType  # PAGED
+    initial: float = 0.0
+    inherit: Inherit = Inherit.INITIAL
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether a Save of the flow writes the variable, and not an op for its own use.
+
+        Names of flows are identifiers; an op that remembers (`every`) has a dot in the name.
+        """
+        return "." not in self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A learned constant. ``num_layers`` 0: one table for all layers.
+
+    ``values`` has the shape of ``type``, behind an axis of layers if there are layers. It may be
+    any array that NumPy can read. ``layer_rows`` maps the global layer number to a row of the
+    table; empty means that row l is layer l. A layer without a row is an error, never clamped.
+    """
+
+    name: str
+    type: ValueType  # PARAMETER
+    num_layers: int
+    values: Any = field(repr=False, compare=False)
+    digest: str  # SHA-256 of the values: what makes two parameters equal
+    layer_rows: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class FieldWrite:
+    """Cache side: at the completion of a page the field (or state) gets this value."""
+
+    target: str
+    value: Node
+    source: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StateWrite:
+    """Indexer side: the next step reads this value. All writes of a step commit together."""
+
+    target: str
+    value: Node
+    source: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True, repr=False)

@@ -6,10 +6,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, dataclass_transform
 
-from tilewright.attention.graph.dtype import DType
-from tilewright.attention.graph.format import FORMAT, Leading, Side
 from tilewright.attention.graph.geometry import Geometry
-from tilewright.attention.graph.type import ValueType
+from tilewright.attention.graph.type import FORMAT, DType, Leading, Side, ValueType
 from tilewright.errors import OperandError
 
 Types = tuple[ValueType, ...]

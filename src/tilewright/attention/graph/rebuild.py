@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tilewright.attention.graph.format import Side
-from tilewright.attention.graph.graph import Graph
-from tilewright.attention.graph.node import Node
+from tilewright.attention.graph.graph import Branch, Estimate, Graph, Node, Output
 from tilewright.attention.graph.op import Op, Scope
-from tilewright.attention.graph.output import Branch, Estimate, Output
+from tilewright.attention.graph.type import Side
 
 Transform = Callable[[Node, tuple[Node, ...], Scope], Node]
 """Old node, its new inputs, the scope of its side -> new node."""

@@ -5,11 +5,9 @@ import json
 from collections.abc import Iterator
 from enum import Enum
 
-from tilewright.attention.graph.format import Side
-from tilewright.attention.graph.graph import Graph
-from tilewright.attention.graph.node import Node
+from tilewright.attention.graph.graph import Branch, Graph, Node
 from tilewright.attention.graph.op import Op
-from tilewright.attention.graph.output import Branch
+from tilewright.attention.graph.type import Side
 
 VERSION = 1
 """Grows when the text or the meaning of a graph changes, and with it every hash."""

@@ -1,14 +1,10 @@
-"""The rules that every graph keeps, checked after tracing, after parsing and after every pass."""
+"""The rules that every graph keeps, checked after tracing and after every pass."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-from tilewright.attention.graph.dtype import DType
-from tilewright.attention.graph.format import FORMAT, Leading, Side
-from tilewright.attention.graph.graph import Graph
-from tilewright.attention.graph.node import Node
-from tilewright.attention.graph.output import Branch
-from tilewright.attention.graph.type import ValueType
+from tilewright.attention.graph.graph import Branch, Graph, Node
+from tilewright.attention.graph.type import FORMAT, DType, Leading, Side, ValueType
 from tilewright.errors import FlowError, GraphError
 
 

@@ -4,11 +4,21 @@ Most are made from the table of ops; ``__init__.pyi`` lists all for type checker
 """
 
 from tilewright.attention.abs import Parameter
-from tilewright.attention.indexer.attend import Attend, AttendBranches, ZoneEstimate
-from tilewright.attention.indexer.context import IndexerContext, MetaData, get_ctx
-from tilewright.attention.indexer.ground_truth import GTGroupScore, GTTopK
-from tilewright.attention.indexer.ops import GeMV, Load, Save, build_ops
+from tilewright.attention.indexer.ops import (
+    GeMV,
+    IndexerContext,
+    Load,
+    MetaData,
+    Save,
+    build_ops,
+    get_ctx,
+)
 from tilewright.attention.indexer.select import (
+    Attend,
+    AttendBranches,
+    GTGroupScore,
+    GTTopK,
+    ZoneEstimate,
     approxTopK,
     every,
     pages,

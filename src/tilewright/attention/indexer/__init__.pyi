@@ -1,18 +1,18 @@
 """Names of `tilewright.attention.indexer`, written by ``pytest --update-golden``."""
 
 from tilewright.attention.abs.op import vOp
-from tilewright.attention.abs.parameter import Parameter as Parameter
-from tilewright.attention.indexer.attend import Attend as Attend
-from tilewright.attention.indexer.attend import AttendBranches as AttendBranches
-from tilewright.attention.indexer.attend import ZoneEstimate as ZoneEstimate
-from tilewright.attention.indexer.context import IndexerContext as IndexerContext
-from tilewright.attention.indexer.context import MetaData as MetaData
-from tilewright.attention.indexer.context import get_ctx as get_ctx
-from tilewright.attention.indexer.ground_truth import GTGroupScore as GTGroupScore
-from tilewright.attention.indexer.ground_truth import GTTopK as GTTopK
+from tilewright.attention.abs.tensor import Parameter as Parameter
 from tilewright.attention.indexer.ops import GeMV as GeMV
+from tilewright.attention.indexer.ops import IndexerContext as IndexerContext
 from tilewright.attention.indexer.ops import Load as Load
+from tilewright.attention.indexer.ops import MetaData as MetaData
 from tilewright.attention.indexer.ops import Save as Save
+from tilewright.attention.indexer.ops import get_ctx as get_ctx
+from tilewright.attention.indexer.select import Attend as Attend
+from tilewright.attention.indexer.select import AttendBranches as AttendBranches
+from tilewright.attention.indexer.select import GTGroupScore as GTGroupScore
+from tilewright.attention.indexer.select import GTTopK as GTTopK
+from tilewright.attention.indexer.select import ZoneEstimate as ZoneEstimate
 from tilewright.attention.indexer.select import approxTopK as approxTopK
 from tilewright.attention.indexer.select import every as every
 from tilewright.attention.indexer.select import pages as pages

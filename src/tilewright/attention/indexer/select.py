@@ -1,12 +1,14 @@
 """Selections: made from scores, combined, forced, reused."""
 
+import math
+from collections.abc import Sequence
+from numbers import Real
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
+from tilewright.attention.abs.argument import BranchSpec, OutputSlot
 from tilewright.attention.abs.context_base import ContextBase
-from tilewright.attention.abs.op import split_context, trace_of, vOp
-from tilewright.attention.abs.op_class import Bases
-from tilewright.attention.abs.output import OutputSlot
+from tilewright.attention.abs.op import Bases, split_context, trace_of, vOp
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
 from tilewright.attention.graph import (
@@ -20,6 +22,8 @@ from tilewright.attention.graph import (
 )
 from tilewright.attention.ops import binary, choose, compare, position, selection
 from tilewright.attention.ops.leaf import StateRead
+
+# ruff: noqa: ARG002 - calls have the signature that users know
 
 _SCORE_ALIASES = MappingProxyType({"score": "scores", "x": "scores"})  # both are Vortex's
 
@@ -153,24 +157,28 @@ class _Forced(vOp):
             raise self._error(f"{numbers}", "whole numbers of pages", "count pages from 0")
 
 
-class sink(_Forced):
+class _FromEnd(_Forced):
+    """Pages whose distance from an end of the row is less than ``n``."""
+
+    distance: ClassVar[Op]
+
+    def build(self, n: int) -> None:
+        self._check(n)
+
+    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        return _compare(self, self.distance, compare.Less(), self.n, ctx)
+
+
+class sink(_FromEnd):
     """The first ``n`` pages."""
 
-    def build(self, n: int) -> None:
-        self._check(n)
-
-    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
-        return _compare(self, position.PageIndex(), compare.Less(), self.n, ctx)
+    distance = position.PageIndex()
 
 
-class recent(_Forced):
+class recent(_FromEnd):
     """The last ``n`` pages, an unfinished one included."""
 
-    def build(self, n: int) -> None:
-        self._check(n)
-
-    def profile(self, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
-        return _compare(self, position.PageAge(), compare.Less(), self.n, ctx)
+    distance = position.PageAge()
 
 
 class pages(_Forced):
@@ -222,3 +230,65 @@ def _new_state(trace: Trace, like: ValueType) -> str:
 def _compare(op: vOp, leaf: Op, relation: Op, number: int, ctx: ContextBase | None) -> Value:
     trace = trace_of(type(op).__name__, (), ctx)
     return lower(relation, lower(leaf, trace=trace), number, trace=trace)
+
+
+class Attend(vOp):
+    """``Attend()(selection, o)``: attention over the selected pages."""
+
+    def profile(self, selection: Any, o: Any, ctx: Any = None) -> OutputSlot:  # type: ignore[override]
+        return self._end(o, [BranchSpec(selection)])
+
+    def _end(self, o: Any, branches: Sequence[BranchSpec]) -> OutputSlot:
+        if not isinstance(o, OutputSlot):
+            raise self._error(f"an o of type {type(o).__name__}", "the o of the method", "pass o")
+        o.combine(branches)
+        return o
+
+
+class ZoneEstimate(Attend):
+    """``ZoneEstimate()(selection, logits, values, o)``: pages that are not selected enter by their
+    estimates; see BranchSpec for the shapes.
+    """
+
+    def profile(  # type: ignore[override]
+        self, selection: Any, logits: Any, values: Any, o: Any, ctx: Any = None
+    ) -> OutputSlot:
+        return self._end(o, [BranchSpec(selection, logits=logits, values=values)])
+
+
+class AttendBranches(Attend):
+    """``AttendBranches()([BranchSpec(...), ...], o)``: a sum of attentions, each with its gate."""
+
+    def profile(  # type: ignore[override]
+        self, branches: Sequence[BranchSpec], o: Any, ctx: Any = None
+    ) -> OutputSlot:
+        return self._end(o, branches)
+
+
+class GTGroupScore(vOp):
+    """``GTGroupScore()(q, cache["k"])`` -> [S, 1, 1]: the largest group weight in each page.
+
+    The weight of a token is the sum over the query heads of the group of its softmax weight over
+    all tokens of the row. ``scale`` of the logits is 1/sqrt(width of a key) by default.
+    """
+
+    def build(self, *, scale: float | None = None) -> None:
+        if scale is not None and (isinstance(scale, bool) or not isinstance(scale, Real)):
+            raise self._error(f"scale={scale!r}", "a number", "change scale")
+
+    def profile(self, q: Any, k: Any, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
+        trace = trace_of("GTGroupScore", (q, k), ctx)
+        for name, operand in (("q", q), ("k", k)):
+            if not isinstance(operand, Value):
+                found = f"operand {name} of type {type(operand).__name__}"
+                raise trace.located(self._error(found, "a value of the flow", 'pass q, cache["k"]'))
+        scale = 1.0 / math.sqrt(q.shape[2]) if self.scale is None else float(self.scale)
+        logits = (k @ q.T) * scale
+        weights = (logits - logits.amax(1).amax(0, span=Span.ALL)).exp()
+        total = weights.sum(1).sum(0, span=Span.ALL)
+        score: Value = (weights / total).sum(2).amax(1)
+        return score
+
+
+class GTTopK(topK):
+    """`topK` of ground-truth scores: ``GTTopK()(score, o, ctx=ctx)`` ends the flow."""

@@ -11,53 +11,42 @@ class Unary(OneValue):
     """A function of each element: same shape, float32."""
 
 
-class Relu(Unary):
+class _Bent(Unary):
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+class _OfLine(Unary):
+    alpha: float = 0.0
+    beta: float = 1.0
+
+
+class Relu(_Bent):
     """x where ``x >= alpha``, else beta."""
 
-    alpha: float = 0.0
-    beta: float = 0.0
 
-
-class Sigmoid(Unary):
+class Sigmoid(_Bent):
     """``1 / (1 + exp(beta * x + alpha))``. The logistic one has beta -1; 0 gives a constant."""
 
-    alpha: float = 0.0
-    beta: float = 0.0
 
-
-class Silu(Unary):
+class Silu(_Bent):
     """``x / (1 + exp(beta * x + alpha))``. Swish has beta -1; beta 0 only scales x."""
 
-    alpha: float = 0.0
-    beta: float = 0.0
 
-
-class Add_Mul(Unary):
+class Add_Mul(_OfLine):
     """``beta * x + alpha``."""
 
-    alpha: float = 0.0
-    beta: float = 1.0
 
-
-class Abs(Unary):
+class Abs(_OfLine):
     """Absolute value of ``beta * x + alpha``."""
 
-    alpha: float = 0.0
-    beta: float = 1.0
 
-
-class Log(Unary):
+class Log(_OfLine):
     """Natural logarithm of ``beta * x + alpha``; minus infinity at 0, NaN below."""
 
-    alpha: float = 0.0
-    beta: float = 1.0
 
-
-class Exp(Unary):
+class Exp(_OfLine):
     """``exp(beta * x + alpha)``."""
-
-    alpha: float = 0.0
-    beta: float = 1.0
 
 
 class Sqrt(Unary):

@@ -71,7 +71,11 @@ class Banks:
         self._after_reads_ps = LONG_AGO_PS  # writes: RTW
         self._was_write: bool | None = None
         timing = spec.timing
-        self._least_ccd_ps = min(map(min, spec.ccd_ps))
+        groups = range(spec.num_groups)
+        # column to column, from group to group
+        self._ccd_ps = [[_ccd_ps(spec, one, other) for other in groups] for one in groups]
+        self._least_ccd_ps = min(map(min, self._ccd_ps))
+        self.pace_ps = max(timing.bl_ps, self._least_ccd_ps)  # of commands of one direction
         self._rcd_ps = (timing.rcd_read_ps, timing.rcd_write_ps)  # by direction, writes second
         self._latency_ps = (timing.cl_ps, timing.cwl_ps)
         self.issued_ps = LONG_AGO_PS  # last column command
@@ -146,7 +150,7 @@ class Banks:
             self._after_reads_ps = now_ps + timing.rtw_ps
             close_ps = now_ps + timing.rtp_ps
             self.data_end_ps = now_ps + timing.read_end_ps
-        for group, ccd_ps in enumerate(self.spec.ccd_ps[self._group_of[bank]]):
+        for group, ccd_ps in enumerate(self._ccd_ps[self._group_of[bank]]):
             if now_ps + ccd_ps > self._spacing_ps[group]:
                 self._spacing_ps[group] = now_ps + ccd_ps
         self.precharge_ps[bank] = max(self.precharge_ps[bank], close_ps)
@@ -170,6 +174,13 @@ class Banks:
 
 
 NEVER_PS = 2**62 + 2**61  # beyond all decisions, which a core keeps before 2^62
+
+
+def _ccd_ps(spec: BankedSpec, one: int, other: int) -> int:
+    if one == other:
+        return spec.timing.ccd_l_ps
+    same_stack = one // spec.bank_groups == other // spec.bank_groups
+    return spec.timing.ccd_s_ps if same_stack else spec.timing.ccd_r_ps
 
 
 class Refresh:

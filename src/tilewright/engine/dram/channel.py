@@ -100,8 +100,8 @@ class Channel:
 
     def __init__(self, spec: BankedSpec) -> None:
         self._spec = spec
-        self._pace_ps = spec.pace_ps
         self._banks = Banks(spec)
+        self._pace_ps = self._banks.pace_ps
         self._refresh = Refresh(spec)
         self._reads = Queue(spec.read_queue_bursts, spec.num_banks)
         self._writes = Queue(spec.write_queue_bursts, spec.num_banks)

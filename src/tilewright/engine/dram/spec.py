@@ -162,23 +162,6 @@ class BankedSpec:
     def capacity_bytes(self) -> int:
         return self.pseudo_channels * self.rows * self.span_bytes
 
-    @cached_property
-    def ccd_ps(self) -> tuple[tuple[int, ...], ...]:
-        """Column to column, from group to group."""
-        groups = range(self.num_groups)
-        return tuple(tuple(self._ccd_ps(one, other) for other in groups) for one in groups)
-
-    @cached_property
-    def pace_ps(self) -> int:
-        """The least distance of two column commands of one direction."""
-        return max(self.timing.bl_ps, min(map(min, self.ccd_ps)))
-
-    def _ccd_ps(self, one: int, other: int) -> int:
-        if one == other:
-            return self.timing.ccd_l_ps
-        same_stack = one // self.bank_groups == other // self.bank_groups
-        return self.timing.ccd_s_ps if same_stack else self.timing.ccd_r_ps
-
     def _check_sizes(self) -> None:
         check_integer("memory", "pseudo_channels", self.pseudo_channels, 1, MAX_CHANNELS)
         for name in ("stack_ids", "bank_groups", "banks"):

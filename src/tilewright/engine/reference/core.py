@@ -242,8 +242,8 @@ class Core(Tasks):
                             self._complete_lone(event_id, what)
                         else:
                             self._handle(now_ps, phase, event_id, packet_id, what)
-                        if wakes and self._reaches_grants():
-                            return
+                        if wakes and not queue.has_before(now_ps, GRANT):
+                            return  # the arrivals and completions of this instant have run
                         continue
                     server, flit_ps, head_ps, latency_ps, following = what.steps[hop]
                     flits, empty_bytes = what.size
@@ -299,10 +299,6 @@ class Core(Tasks):
         route.bytes_out += what.amount
         event = (at_ps, COMPLETE, packet_id, 0, what, None, 0)
         self._queue.buckets[at_ps >> BUCKET_SHIFT].append(event)
-
-    def _reaches_grants(self) -> bool:
-        """Whether the arrivals and completions of this instant have all run."""
-        return not self._queue.has_before(self.now_ps, GRANT)
 
     def _handle(self, now_ps: int, phase: int, event_id: int, breaker: int, what: Any) -> None:
         if now_ps < self.now_ps:

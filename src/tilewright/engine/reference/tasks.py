@@ -41,7 +41,9 @@ class Tasks(Packets):
             raise CoreFault(FaultKind.ID_LIMIT, owner)
         first_id = (owner << OWNER_SHIFT) + sequence
         if self.now_ps + graph.max_delay_ps > LAST_PS:
-            self._refuse_late(graph, first_id)
+            for definition in graph.definitions:  # raise for the first that could not start
+                at_ps = self.now_ps + definition.delay_ps
+                self._check_time(at_ps, -1, first_id + definition.offset)
         self._owners.next_sequence[owner] = sequence + graph.num_ids
         if earlier:
             self._submit_linked(enumerate(graph.definitions), first_id, earlier)
@@ -49,11 +51,6 @@ class Tasks(Packets):
             self._submit_lone(graph.lone, first_id)
             self._submit_linked(graph.linked, first_id, earlier)
         return first_id
-
-    def _refuse_late(self, graph: Graph, first_id: int) -> None:
-        """Raise for the first task that could not start before the end of time."""
-        for definition in graph.definitions:
-            self._check_time(self.now_ps + definition.delay_ps, -1, first_id + definition.offset)
 
     def _submit_lone(self, definitions: list[TaskDefinition], first_id: int) -> None:
         """Tasks that go by their definition alone: a Task is made when somebody asks for it.
@@ -162,21 +159,9 @@ class Tasks(Packets):
             tail_in_ps = self.now_ps - route.servers[0].flit_ps  # no wire to wait for
             self._inject(Packet(task.id, task, route, 1, 0, self.now_ps, tail_in_ps))
         else:
-            route.packets_in += definition.num_packets
-            route.bytes_in += definition.amount
-            enter = self._inject_plain if route.plain else self._inject_part
             for place in range(definition.num_packets):
-                enter(task.id + place, task, definition.part(place, self._packet_bytes)[1])
-
-    def _inject_plain(self, packet_id: int, task: Task, num_bytes: int) -> None:
-        part = Part(task, num_bytes, self._size_of(num_bytes), task.definition.steps)
-        server = part.steps[0][0].index
-        self._queue.push((self.now_ps, GRANT, server, packet_id, part, 0, self.now_ps))
-
-    def _inject_part(self, packet_id: int, task: Task, num_bytes: int) -> None:
-        flits = -(-num_bytes // self._flit_bytes)
-        route = task.definition.route
-        self._inject(Packet(packet_id, task, route, flits, num_bytes, self.now_ps, self.now_ps))
+                _, num_bytes = definition.part(place, self._packet_bytes)
+                self._send(task, task.id + place, route, num_bytes)
 
     # -- exchanges -------------------------------------------------------------------------------
 
@@ -196,10 +181,18 @@ class Tasks(Packets):
         num_bytes = data_bytes if trip.writes else self._flit_bytes
         self._send(task, task.id + place, trip.out, num_bytes, Leg.OUT)
 
-    def _send(self, task: Task, packet_id: int, route: Route, num_bytes: int, leg: Leg) -> None:
+    def _send(
+        self, task: Task, packet_id: int, route: Route, num_bytes: int, leg: Leg | None = None
+    ) -> None:
+        """Let a packet enter a route; ``leg`` is that of an exchange."""
         route.enter(num_bytes)
-        flits = -(-num_bytes // self._flit_bytes)
         now_ps = self.now_ps
+        if route.plain and leg is None:
+            part = Part(task, num_bytes, self._size_of(num_bytes), route.steps)
+            server = part.steps[0][0].index
+            self._queue.push((now_ps, GRANT, server, packet_id, part, 0, now_ps))
+            return
+        flits = -(-num_bytes // self._flit_bytes)
         self._inject(Packet(packet_id, task, route, flits, num_bytes, now_ps, now_ps, leg))
 
     def _end_leg(self, packet: Packet) -> None:

@@ -11,7 +11,7 @@ from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.order import Span, SpanOrder
 from tilewright.executor.run import Memory
 from tilewright.language.dtype import int4
-from tilewright.language.source import SourceLine, line_text, source_line
+from tilewright.language.source import line_text, source_line
 from tilewright.language.value import Pointers
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.address import MemoryPlace
@@ -40,7 +40,6 @@ class LaunchWatch:
     log: WatchedEffectLog
     memories: Sequence[Memory]
     _strands: dict[int, Strand] = field(default_factory=dict)  # by stream
-    _lines: dict[SourceLine, str] = field(default_factory=dict)
 
     def strand(self, stream: object) -> Strand:
         """Of a stream, whose programs come one after the other."""
@@ -48,11 +47,6 @@ class LaunchWatch:
         if key not in self._strands:
             self._strands[key] = self.sanitizer.begin_strand()
         return self._strands[key]
-
-    def line(self, line: SourceLine) -> str:
-        if line not in self._lines:
-            self._lines[line] = line_text(line)
-        return self._lines[line]
 
 
 class Ancestry:
@@ -121,9 +115,7 @@ class ProgramWatch:
         self._pe: PeCoord = stream.pe.coord
         self._order = SpanOrder()
         self._expected: tuple[bool, bool] | None = None  # of the next access, if that is atomic
-        self._releases = self._acquires = False
-        self._kind = AccessKind.LOAD  # and what else is known of the access that has begun
-        self._item_bits = 8
+        # and of the access that has begun
         self._tensor: WatchedTensor | None = None
         self._spans: list[Segments] = []
         self._pieces: list[tuple[MemoryPlace, Segments]] = []
@@ -138,29 +130,15 @@ class ProgramWatch:
         """Addresses as they are without a sanitizer, for a kernel that looks at them."""
         return self._untagged(pointers)[0]
 
-    def reading(self, pointers: Pointers) -> Pointers:
-        """A load begins; its addresses without tags."""
-        return self._begin(AccessKind.LOAD, pointers)
-
-    def writing(self, pointers: Pointers) -> Pointers:
-        """A store begins; likewise."""
-        return self._begin(AccessKind.STORE, pointers)
-
-    def changing(
-        self, pointers: Pointers, *, releases: bool = False, acquires: bool = False
-    ) -> Pointers:
-        """An atomic begins; likewise. It may come after all that its program has issued, and all
-        that follows after it.
-        """
-        found = self._begin(AccessKind.ATOMIC, pointers)
-        self._releases, self._acquires = releases, acquires
-        return found
-
     def expect_atomic(self, *, releases: bool = False, acquires: bool = False) -> None:
-        """The next load or store may meet atomics at any time, and orders others as they do."""
+        """The next access may meet atomics at any time.
+
+        It may come after all that its program has issued, and all that follows after it.
+        """
         self._expected = releases, acquires
 
-    def _begin(self, kind: AccessKind, pointers: Pointers) -> Pointers:
+    def begin(self, kind: AccessKind, pointers: Pointers) -> Pointers:
+        """Return the addresses of an access that begins, without tags."""
         element = pointers.element
         found, self._tensor = self._untagged(pointers)
         expected, self._expected = self._expected, None
@@ -234,7 +212,7 @@ class ProgramWatch:
             self._strand.next_place(),
             past,
             self._actor,
-            shared.line(source_line()),
+            line_text(source_line()),
             self._pe,
             self._item_bits,
             self._pieces,

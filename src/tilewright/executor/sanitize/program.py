@@ -13,7 +13,6 @@ from tilewright.errors import AddressError, InternalError
 from tilewright.executor.address import Piece
 from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.kernel_program import KernelProgram
-from tilewright.executor.layout import Layout
 from tilewright.executor.order import Span
 from tilewright.executor.run import Run
 from tilewright.executor.sanitize.monitor import LaunchWatch, ProgramWatch
@@ -64,10 +63,6 @@ class _WatchedStream(_StandIn):
 
 
 class _WatchedTranslator(_StandIn):
-    def spans(self, base: int, layout: Layout) -> list[Span]:
-        found: list[Span] = self._real.spans(base, layout)
-        return found
-
     def pieces(self, spans: list[Span], by: Walk) -> list[Piece]:
         try:
             found: list[Piece] = self._real.pieces(spans, by)

@@ -13,6 +13,15 @@ from tilewright.machine.node import place_name
 from tilewright.memory.allocator import Allocator, AllocatorStatistics
 
 
+def _check_least(owner: str, name: str, value: object, low: int, fix: str) -> None:
+    if type(value) is not int or value < low:
+        raise SpecError(f"{owner} {name}", repr(value), f"an int of at least {low}", fix)
+
+
+def _wrong_slices(found: str, expected: str) -> SpecError:
+    return SpecError("AddressConfig hbm_slices_per_cube", found, expected, "correct the field")
+
+
 @dataclass(frozen=True, slots=True)
 class AddressConfig:
     """Counts and sizes of the memories that allocators give out."""
@@ -29,35 +38,18 @@ class AddressConfig:
     def __post_init__(self) -> None:
         for field in fields(self):
             low = 0 if field.name.endswith("bytes") or field.name.startswith("sram") else 1
-            value = getattr(self, field.name)
-            if type(value) is not int or value < low:
-                where, expected = f"AddressConfig {field.name}", f"an int of at least {low}"
-                raise SpecError(where, repr(value), expected, "correct the field")
-        self._check_parts()
-
-    def _check_parts(self) -> None:
-        for field, found, expected, is_right in (
-            (
-                "hbm_slices_per_cube",
-                f"{self.hbm_bytes_per_cube} bytes in {self.hbm_slices_per_cube} slices",
-                "slices of whole bytes",
-                self.hbm_bytes_per_cube % self.hbm_slices_per_cube == 0,
-            ),
-            (
-                "hbm_slices_per_cube",
-                f"{self.hbm_slices_per_cube} slices for {self.pes_per_cube} PEs",
-                "a slice for each PE",
-                self.hbm_slices_per_cube >= self.pes_per_cube,
-            ),
-            (
-                "tcm_scheduler_reserved_bytes",
-                f"{self.tcm_scheduler_reserved_bytes} of {self.tcm_bytes_per_pe} bytes",
-                "at most the whole TCM",
-                self.tcm_scheduler_reserved_bytes <= self.tcm_bytes_per_pe,
-            ),
-        ):
-            if not is_right:
-                raise SpecError(f"AddressConfig {field}", found, expected, "correct the field")
+            _check_least(
+                "AddressConfig", field.name, getattr(self, field.name), low, "correct the field"
+            )
+        hbm, slices, pes = self.hbm_bytes_per_cube, self.hbm_slices_per_cube, self.pes_per_cube
+        if hbm % slices:
+            raise _wrong_slices(f"{hbm} bytes in {slices} slices", "slices of whole bytes")
+        if slices < pes:
+            raise _wrong_slices(f"{slices} slices for {pes} PEs", "a slice for each PE")
+        if self.tcm_scheduler_reserved_bytes > self.tcm_bytes_per_pe:
+            where = "AddressConfig tcm_scheduler_reserved_bytes"
+            found = f"{self.tcm_scheduler_reserved_bytes} of {self.tcm_bytes_per_pe} bytes"
+            raise SpecError(where, found, "at most the whole TCM", "correct the field")
 
     @property
     def hbm_slice_bytes(self) -> int:
@@ -159,10 +151,7 @@ class VirtualAllocator:
     def __init__(self, va_base: int, va_size: int, page_size: int) -> None:
         self.va_base, self.va_size, self.page_size = va_base, va_size, page_size
         for name, low in (("va_base", 0), ("va_size", 1), ("page_size", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < low:
-                where, expected = f"VirtualAllocator {name}", f"an int of at least {low}"
-                raise SpecError(where, repr(value), expected, "correct it")
+            _check_least("VirtualAllocator", name, getattr(self, name), low, "correct it")
         for name in ("va_base", "va_size"):
             value = getattr(self, name)
             if value % page_size:

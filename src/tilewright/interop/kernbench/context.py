@@ -4,7 +4,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +12,8 @@ from tilewright.errors import ProgramError, TilewrightError
 from tilewright.host.worker import Accelerator, Ahbm
 from tilewright.host.worker import DeviceSelector as HostDevice
 from tilewright.interop.kernbench.distributed import DistributedContext
-from tilewright.interop.kernbench.engine import GraphEngine
+from tilewright.interop.kernbench.engine import GraphEngine, check_spec
 from tilewright.interop.kernbench.launch import plan_launch
-from tilewright.interop.kernbench.machine_spec import check_spec
 from tilewright.interop.kernbench.message import MemoryWriteMsg
 from tilewright.interop.kernbench.multiprocessing import Multiprocessing
 from tilewright.interop.kernbench.placement import DPPolicy
@@ -126,7 +124,7 @@ class RuntimeContext:
         name: str | None = None,
     ) -> Tensor:
         """Return a tensor of zeros: mapped, then written, all its shards at the same time."""
-        tensor = self._create(shape, dtype, dp, name)
+        tensor = self.empty(shape, dtype, dp=dp, name=name)
         waits = []
         for shard in tensor.shards:
             handle = self.submit(
@@ -153,7 +151,25 @@ class RuntimeContext:
         name: str | None = None,
     ) -> Tensor:
         """Return a tensor whose memory is mapped and not written."""
-        return self._create(shape, dtype, dp, name)
+        if not isinstance(dp, DPPolicy):
+            fix = "write dp=DPPolicy(...), of kernbench.policy.placement.dp"
+            raise ValueProgramError("tensor", f"dp={dp!r}", "a DPPolicy", fix)
+        if self.spec is None:
+            found, fix = "a context without spec", "pass spec=graph.spec"
+            raise RuntimeProgramError("tensor", found, "the spec of the engine's graph", fix)
+        self._num_tensors += 1
+        given = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
+        sizes: tuple[Any, ...] = tuple(
+            size if whole_number(size) is None else whole_number(size) for size in given
+        )
+        tensor = Tensor(sizes, dtype, name or f"t{self._num_tensors}")
+        memory = self.engine.host.deployments.empty(
+            sizes, dtype_of_text(dtype), dp=dp.ours, name=tensor.name,
+            targets=self._targets(dp), sight=Sight.SIP,
+        )  # fmt: skip
+        tensor.placed = self._placed(memory, dp)
+        self._tensors.append(weakref.ref(tensor))
+        return tensor
 
     def from_numpy(self, arr: Any) -> Tensor:
         """Return a tensor of the host over an array, which is copied only if it has gaps."""
@@ -221,42 +237,14 @@ class RuntimeContext:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        if kind is None:
             self.cleanup()
             return
         with suppress(TilewrightError):  # the first error is the one to tell
             self.cleanup()
 
     # -- parts of the above ----------------------------------------------------------------------
-
-    def _create(
-        self, shape: Sequence[int], dtype: str, dp: DPPolicy | None, name: str | None
-    ) -> Tensor:
-        if not isinstance(dp, DPPolicy):
-            fix = "write dp=DPPolicy(...), of kernbench.policy.placement.dp"
-            raise ValueProgramError("tensor", f"dp={dp!r}", "a DPPolicy", fix)
-        if self.spec is None:
-            found, fix = "a context without spec", "pass spec=graph.spec"
-            raise RuntimeProgramError("tensor", found, "the spec of the engine's graph", fix)
-        self._num_tensors += 1
-        given = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
-        sizes: tuple[Any, ...] = tuple(
-            size if whole_number(size) is None else whole_number(size) for size in given
-        )
-        tensor = Tensor(sizes, dtype, name or f"t{self._num_tensors}")
-        memory = self.engine.host.deployments.empty(
-            sizes, dtype_of_text(dtype), dp=dp.ours, name=tensor.name,
-            targets=self._targets(dp), sight=Sight.SIP,
-        )  # fmt: skip
-        tensor.placed = self._placed(memory, dp)
-        self._tensors.append(weakref.ref(tensor))
-        return tensor
 
     def _targets(self, dp: DPPolicy) -> Targets:
         """Return the SIPs for a policy: the worker's own, if it has set one and names none."""

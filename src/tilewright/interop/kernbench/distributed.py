@@ -21,6 +21,8 @@ from tilewright.interop.kernbench.ccl.wiring import Place
 from tilewright.interop.kernbench.tensor import Tensor
 from tilewright.interop.kernbench.value import RuntimeProgramError, ValueProgramError, whole_number
 
+# ruff: noqa: ARG002 - signatures are those of KernBench
+
 BACKEND = "ahbm"
 
 ADDED = (
@@ -72,7 +74,6 @@ class DistributedContext:
         of SIPs. How processes find each other (``init_method``, ``store`` and the like) has no
         meaning here. Raises ValueError for another backend.
         """
-        del init_method, timeout, store, group_name, pg_options, device_id
         where = "init_process_group"
         if backend not in (None, BACKEND):
             found = f"the backend {backend!r}"
@@ -137,18 +138,15 @@ class DistributedContext:
 
     def get_backend(self, group: object = None) -> str:
         """Return the name of the backend."""
-        del group
         self._group("get_backend")
         return BACKEND
 
     def get_rank(self, group: object = None) -> int:
         """Return the rank of the calling worker; 0 outside of workers."""
-        del group
         return self._workers.rank or 0
 
     def get_world_size(self, group: object = None) -> int:
         """Return the number of ranks."""
-        del group
         return self._group("get_world_size").world.size
 
     # -- calls -----------------------------------------------------------------------------------
@@ -171,7 +169,6 @@ class DistributedContext:
 
         KernBench's barrier does nothing. Here values are the same and simulated time passes.
         """
-        del device_ids
         self._group("barrier")
         if self._workers.rank is None:
             return None

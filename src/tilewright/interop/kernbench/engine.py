@@ -5,7 +5,7 @@ when they are submitted. What fails inside the machine is told by the Completion
 kernel is raised by ``wait``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
@@ -17,10 +17,10 @@ from tilewright.interop.kernbench.message import (
     KernelLaunchMsg,
     MemoryReadMsg,
     MemoryWriteMsg,
+    Message,
     MmuMapMsg,
     MmuUnmapMsg,
     PeDmaMsg,
-    ResponseMsg,
     check_envelope,
     refuse,
 )
@@ -34,19 +34,19 @@ from tilewright.interop.kernbench.message_send import (
 )
 from tilewright.interop.kernbench.names import current_registry
 from tilewright.interop.kernbench.topology import Topology
-from tilewright.interop.kernbench.value import Completion, RequestHandle
+from tilewright.interop.kernbench.value import Completion, RequestHandle, ValueProgramError
+from tilewright.machine.build import Machine
 from tilewright.runtime.request import Request
 from tilewright.units import PS_PER_NS
 
-MESSAGES = (
-    KernelLaunchMsg,
-    MemoryReadMsg,
-    MemoryWriteMsg,
-    MmuMapMsg,
-    MmuUnmapMsg,
-    PeDmaMsg,
-    ResponseMsg,
-)
+SENDERS: Mapping[type[Message], Callable[[RuntimeContext, Any], Sent]] = {
+    MemoryWriteMsg: send_write,
+    MemoryReadMsg: send_read,
+    PeDmaMsg: send_dma,
+    MmuMapMsg: send_map,
+    MmuUnmapMsg: send_unmap,
+}
+"""Functions that put messages of a class on their way; a launch knows kernels too."""
 
 
 @dataclass(eq=False, slots=True)
@@ -145,23 +145,15 @@ class GraphEngine:
         return handle
 
     def _send(self, message: Any) -> Sent:
-        if not isinstance(message, MESSAGES):
+        if not isinstance(message, Message):
             expected = "a message such as MemoryWriteMsg or KernelLaunchMsg"
             raise RequestError("submit", repr(message), expected, "build one of the message types")
         check_envelope(message)
-        match message:
-            case MemoryWriteMsg():
-                return send_write(self.host, message)
-            case MemoryReadMsg():
-                return send_read(self.host, message)
-            case PeDmaMsg():
-                return send_dma(self.host, message)
-            case KernelLaunchMsg():
-                return send_launch(self.host, self.kernels, message)
-            case MmuMapMsg():
-                return send_map(self.host, message)
-            case MmuUnmapMsg():
-                return send_unmap(self.host, message)
+        if isinstance(message, KernelLaunchMsg):
+            return send_launch(self.host, self.kernels, message)
+        for kind, send in SENDERS.items():
+            if isinstance(message, kind):
+                return send(self.host, message)
         fix = "read the completion of a request: get_completion(handle)"
         raise refuse(message, "msg_type", "a response", "a request to the machine", fix)
 
@@ -205,3 +197,59 @@ class GraphEngine:
             fix = "use what submit of this engine returned"
             raise RequestError("engine", f"the handle {handle!r}", "a handle of this engine", fix)
         return submitted
+
+
+CORNERS = ("NW", "NE", "SW", "SE")
+COUNTS = (
+    ("system", "sips", "count"),
+    ("system", "sips", "cubes_per_sip"),
+    ("sip", "cube_mesh", "w"),
+    ("sip", "cube_mesh", "h"),
+    ("cube", "pe_layout", "pe_per_corner"),
+)
+"""Keys of counts that a spec and its machine share."""
+
+
+def spec_of_machine(machine: Machine) -> dict[str, Any]:
+    """Return the counts and sizes of a machine under the keys of a KernBench topology."""
+    grid, spec = machine.grid, machine.spec
+    num_pes = grid.num_pes_per_cube
+    corners = list(CORNERS) if num_pes % len(CORNERS) == 0 else [CORNERS[0]]
+    mesh = spec.sip
+    return {
+        "system": {"sips": {"count": grid.num_sips, "cubes_per_sip": grid.num_cubes_per_sip}},
+        "sip": {"cube_mesh": {"w": mesh.columns, "h": mesh.rows}},
+        "cube": {
+            "pe_layout": {"corners": corners, "pe_per_corner": num_pes // len(corners)},
+            "memory_map": {
+                "hbm_total_gb_per_cube": machine.addresses.slice_bytes * num_pes / (1 << 30),
+                "hbm_slices_per_cube": num_pes,
+            },
+            "pe_template": {
+                "components": {
+                    "pe_tcm": {"attrs": {"size_mb": spec.pe.tcm.capacity_bytes / (1 << 20)}},
+                    "pe_mmu": {"attrs": {"page_size": spec.pe.mmu.page_bytes}},
+                }
+            },
+        },
+    }
+
+
+def check_spec(spec: Mapping[str, Any], machine: Machine) -> None:
+    """Refuse the spec of another machine: counts that it says and the engine does not have."""
+    there = spec_of_machine(machine)
+    for path in COUNTS:
+        said = _at(spec, path)
+        if said is not None and said != _at(there, path):
+            found = f"{'.'.join(path)}={said!r}"
+            expected = f"{_at(there, path)!r}, as the engine's machine has"
+            raise ValueProgramError("spec", found, expected, "pass spec=graph.spec of its graph")
+
+
+def _at(spec: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    value: Any = spec
+    for key in path:
+        if not isinstance(value, Mapping) or key not in value:
+            return None
+        value = value[key]
+    return value

@@ -16,11 +16,11 @@ from tilewright.interop.kernbench.message import (
     KernelRef,
     ScalarArg,
     TensorArg,
-    TensorArgShard,
     refuse,
     units_of,
 )
 from tilewright.interop.kernbench.message_send import Sent
+from tilewright.interop.kernbench.tensor import TensorShard
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
 from tilewright.language.triton.adaptor import is_triton_object
 from tilewright.machine.coords import PeCoord
@@ -206,7 +206,7 @@ def _sip(message: KernelLaunchMsg, num_sips: int) -> int:
     return first
 
 
-def _shards(message: KernelLaunchMsg) -> list[TensorArgShard]:
+def _shards(message: KernelLaunchMsg) -> list[TensorShard]:
     return [shard for each in message.args if isinstance(each, TensorArg) for shard in each.shards]
 
 

@@ -8,6 +8,7 @@ splits.
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,7 @@ from tilewright.interop.kernbench.message import (
     KernelRef,
     ScalarArg,
     TensorArg,
-    TensorArgShard,
 )
-from tilewright.interop.kernbench.placement import DPPolicy
 from tilewright.interop.kernbench.tensor import TargetPe, Tensor
 from tilewright.interop.kernbench.value import ValueProgramError
 
@@ -173,10 +172,7 @@ def _message_argument(value: Argument, sip: int) -> TensorArg | ScalarArg:
     shards = _shards_for(value, sip)
     first = min(shard.offset_bytes for shard in shards)
     return TensorArg(
-        shards=tuple(
-            TensorArgShard(each.sip, each.cube, each.pe, each.pa, each.nbytes, each.offset_bytes)
-            for each in shards
-        ),
+        shards=tuple(shards),
         va_base=value.va_base + first,
     )
 
@@ -249,19 +245,10 @@ def _axes(tensor: Tensor, num_sips: int, num_cubes: int) -> Iterator[tuple[int, 
     dp, shape = placed.dp, tensor.shape
     sizes = {"row_wise": shape[0] if len(shape) > 1 else 1, "column_wise": shape[-1]}
     for word, size in sizes.items():
-        counts = _splits(dp, word, num_sips, num_cubes)
-        units = 1
-        for count in counts.values():
-            units *= count
+        counts = {}  # PE splits do not count
+        if dp.sip == word:
+            counts["SIPs"] = dp.num_sips or num_sips
+        if dp.cube == word:
+            counts["cubes"] = dp.num_cubes or num_cubes
         text = " x ".join(f"{count} {name}" for name, count in counts.items())
-        yield size, units, text
-
-
-def _splits(dp: DPPolicy, word: str, num_sips: int, num_cubes: int) -> dict[str, int]:
-    """Return how many SIPs and cubes split an axis; PE splits do not count."""
-    found = {}
-    if dp.sip == word:
-        found["SIPs"] = dp.num_sips or num_sips
-    if dp.cube == word:
-        found["cubes"] = dp.num_cubes or num_cubes
-    return found
+        yield size, prod(counts.values()), text

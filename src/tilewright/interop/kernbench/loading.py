@@ -9,8 +9,7 @@ from typing import Any
 from tilewright.errors import BenchError
 from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.kernbench.context import RuntimeContext
-from tilewright.interop.kernbench.engine import GraphEngine
-from tilewright.interop.kernbench.machine_spec import spec_of_machine
+from tilewright.interop.kernbench.engine import GraphEngine, spec_of_machine
 from tilewright.interop.kernbench.names import (
     BuildHost,
     ProgramRegistry,
@@ -21,7 +20,6 @@ from tilewright.interop.kernbench.names import (
 from tilewright.interop.kernbench.topology import Topology, resolve_topology
 from tilewright.interop.kernbench.value import Completion, DeviceSelector
 from tilewright.interop.program_file import ProgramFile
-from tilewright.records import read_file
 from tilewright.units import PS_PER_NS
 
 ENTRY = "run"
@@ -72,17 +70,6 @@ class KernbenchProgram:
         with entered_registry(self.registry), self._file.running():
             entry(torch, **values)
             torch.wait_all()
-
-
-def run_program_file(
-    file: str | Path, host: HostContext, *, bench: str | None = None
-) -> ModuleType:
-    """Run a program file on a context of ours and return its module, which has its results."""
-    path = Path(file)
-    content = read_file(path, "a Python file", BenchError)
-    program = KernbenchProgram(path, content)
-    program.run(host, {}, bench)
-    return program.module
 
 
 NO_REQUESTS = Completion(False, "NO_REQUESTS", "the bench asked nothing of the machine")

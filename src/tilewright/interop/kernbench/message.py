@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import RequestError, TilewrightError
+from tilewright.interop.kernbench.tensor import TensorShard
 from tilewright.interop.kernbench.value import Completion
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -29,7 +30,15 @@ def _msg_type(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryWriteMsg:
+class Message:
+    """What every message has; ``msg_type`` comes last."""
+
+    correlation_id: str
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWriteMsg(Message):
     """The host writes neighbouring bytes of one memory of a PE, or of its cube.
 
     With ``src_kind="pattern"`` the bytes are ``pattern``: ``"zero"``, a byte (0 to 255), bytes that
@@ -37,8 +46,6 @@ class MemoryWriteMsg:
     ``src_kind="host_buffer"`` they are those of ``host_buffer`` (bytes, a NumPy array) at submit.
     """
 
-    correlation_id: str
-    request_id: str
     dst_sip: int
     dst_cube: int
     dst_pe: int
@@ -53,11 +60,9 @@ class MemoryWriteMsg:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryReadMsg:
+class MemoryReadMsg(Message):
     """The host reads neighbouring bytes of one memory; the trace has them as ``data``."""
 
-    correlation_id: str
-    request_id: str
     src_sip: int
     src_cube: int
     src_pe: int
@@ -69,11 +74,9 @@ class MemoryReadMsg:
 
 
 @dataclass(frozen=True, slots=True)
-class PeDmaMsg:
+class PeDmaMsg(Message):
     """The DMA of PE ``src`` reads or writes memory of PE ``dst``, for its time: no byte changes."""
 
-    correlation_id: str
-    request_id: str
     src_sip: int
     src_cube: int
     src_pe: int
@@ -96,22 +99,10 @@ class KernelRef:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorArgShard:
-    """A shard of a tensor on one PE, at ``pa`` and ``offset_bytes`` of the tensor's range."""
-
-    sip: int
-    cube: int
-    pe: int
-    pa: int
-    nbytes: int
-    offset_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class TensorArg:
     """A tensor argument: the kernel gets ``va_base``, an integer that counts bytes."""
 
-    shards: tuple[TensorArgShard, ...]
+    shards: tuple[TensorShard, ...]
     va_base: int
 
 
@@ -124,11 +115,9 @@ class ScalarArg:
 
 
 @dataclass(frozen=True, slots=True)
-class KernelLaunchMsg:
+class KernelLaunchMsg(Message):
     """A program of the kernel on each target PE of each target cube of one SIP."""
 
-    correlation_id: str
-    request_id: str
     kernel_ref: KernelRef
     args: tuple[TensorArg | ScalarArg, ...] = ()
     target_cubes: Units = "all"
@@ -139,42 +128,39 @@ class KernelLaunchMsg:
 
 
 @dataclass(frozen=True, slots=True)
-class MmuMapMsg:
-    """Adds translations to the page tables of PEs; an entry has ``va``, ``pa`` and ``size``."""
+class TranslationMsg(Message):
+    """A change of the page tables of PEs."""
 
-    correlation_id: str
-    request_id: str
     entries: tuple[Mapping[str, int], ...]
     target_sips: Units = "all"
     target_cubes: Units = "all"
     target_pe: Units = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class MmuMapMsg(TranslationMsg):
+    """Adds translations to the page tables of PEs; an entry has ``va``, ``pa`` and ``size``."""
+
     msg_type: str = _msg_type("mmu_map")
 
 
 @dataclass(frozen=True, slots=True)
-class MmuUnmapMsg:
+class MmuUnmapMsg(TranslationMsg):
     """Takes translations out, each as it was mapped; an entry has ``va`` and ``size``."""
 
-    correlation_id: str
-    request_id: str
-    entries: tuple[Mapping[str, int], ...]
-    target_sips: Units = "all"
-    target_cubes: Units = "all"
-    target_pe: Units = "all"
     msg_type: str = _msg_type("mmu_unmap")
 
 
 @dataclass(frozen=True, slots=True)
-class ResponseMsg:
+class ResponseMsg(Message):
     """The completion of a request on the reverse path; no program submits one."""
 
-    correlation_id: str
-    request_id: str
     completion: Completion
     msg_type: str = _msg_type("response")
 
 
 ALL = "all"
+TensorArgShard = TensorShard  # KernBench has two names for it
 
 
 def refuse(message: Any, field: str, found: str, expected: str, fix: str) -> RequestError:

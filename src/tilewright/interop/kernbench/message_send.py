@@ -17,6 +17,7 @@ from tilewright.interop.kernbench.message import (
     MmuMapMsg,
     MmuUnmapMsg,
     PeDmaMsg,
+    TranslationMsg,
     check_only_target,
     part_of,
     pe_of,
@@ -68,25 +69,27 @@ class Sent:
 
 def send_write(host: RuntimeContext, message: MemoryWriteMsg) -> Sent:
     """Write a pattern or a buffer of the host to one memory."""
-    machine, driver = host.machine, host.driver
-    pe = pe_of(message, "dst", machine)
-    check_only_target(message, pe)
-    part = part_of(message, "dst", pe, driver.memory)
-    request = write_parts(driver, _what(message), [(part, _source(message))])
-    path = _path(machine, machine.host, part, pe.pe)
-    return Sent((_timed(request),), _memory_facts(message, part, path))
+    part, facts = _host_access(host, message, "dst")
+    request = write_parts(host.driver, _what(message), [(part, _source(message))])
+    return Sent((_timed(request),), facts)
 
 
 def send_read(host: RuntimeContext, message: MemoryReadMsg) -> Sent:
     """Read one memory to the host."""
-    machine, driver = host.machine, host.driver
-    pe = pe_of(message, "src", machine)
-    check_only_target(message, pe)
-    part = part_of(message, "src", pe, driver.memory)
-    request, (data,) = read_parts(driver, _what(message), [part])
-    path = _path(machine, machine.host, part, pe.pe)
-    facts = _memory_facts(message, part, path)
+    part, facts = _host_access(host, message, "src")
+    request, (data,) = read_parts(host.driver, _what(message), [part])
     return Sent((_timed(request),), facts, lambda: {"data": data.tobytes()})
+
+
+def _host_access(
+    host: RuntimeContext, message: Any, side: str
+) -> tuple[MemoryPart, dict[str, Any]]:
+    """Return the bytes that the host writes or reads, and what is known of the access at once."""
+    pe = pe_of(message, side, host.machine)
+    check_only_target(message, pe)
+    part = part_of(message, side, pe, host.driver.memory)
+    path = _path(host.machine, host.machine.host, part, pe.pe)
+    return part, _memory_facts(message, part, path)
 
 
 def send_dma(host: RuntimeContext, message: PeDmaMsg) -> Sent:
@@ -186,7 +189,7 @@ def send_unmap(host: RuntimeContext, message: MmuUnmapMsg) -> Sent:
 
 def _send_all(
     host: RuntimeContext,
-    message: MmuMapMsg | MmuUnmapMsg,
+    message: TranslationMsg,
     message_to: Callable[[MapTarget], MapMsg | UnmapMsg],
 ) -> Sent:
     """Send one message of ours to each SIP, and to each PE number where not all are meant."""
@@ -204,7 +207,7 @@ def _send_all(
     return Sent(requests, facts, fails_quietly=True)
 
 
-def _count(message: MmuMapMsg | MmuUnmapMsg) -> int:
+def _count(message: TranslationMsg) -> int:
     entries = message.entries
     if not isinstance(entries, tuple | list) or not entries:
         expected = "a tuple of at least one dict"
@@ -212,7 +215,7 @@ def _count(message: MmuMapMsg | MmuUnmapMsg) -> int:
     return len(entries)
 
 
-def _entry(message: MmuMapMsg | MmuUnmapMsg, index: int, keys: tuple[str, ...]) -> tuple[int, ...]:
+def _entry(message: TranslationMsg, index: int, keys: tuple[str, ...]) -> tuple[int, ...]:
     """Return the values of one entry in the order of keys; refuse others, and what is no int."""
     entry, field = message.entries[index], f"entries[{index}]"
     if not isinstance(entry, Mapping) or set(entry) != set(keys):

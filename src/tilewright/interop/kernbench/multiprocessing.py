@@ -65,22 +65,18 @@ class Multiprocessing:
 _latest: list[weakref.ref[Multiprocessing]] = []  # of the context that was made last
 
 
-def spawn(
-    fn: Callable[..., Any],
-    args: Sequence[Any] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> None:
-    """Call ``fn(rank, *args)`` in workers of the context among ``args``, or of the newest one."""
+def spawn(fn: Callable[..., Any], args: Sequence[Any] = (), *options: Any, **named: Any) -> None:
+    """Call ``fn(rank, *args)`` in workers of the context among ``args``, or of the newest one.
+
+    Other arguments are those of `Multiprocessing.spawn`.
+    """
     given = [getattr(each, "multiprocessing", None) for each in args]
     found = [each for each in given if isinstance(each, Multiprocessing)]
     found += [made for made in (reference() for reference in _latest) if made is not None]
     if not found:
         fix = "make a RuntimeContext first, or call torch.multiprocessing.spawn"
         raise ProgramError("spawn", "no runtime context", "one whose workers these are", fix)
-    found[0].spawn(fn, args, nprocs, join, daemon, start_method)
+    found[0].spawn(fn, args, *options, **named)
 
 
 def _told(error: BaseException) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
 from tilewright.errors import TensorError
+from tilewright.interop.kernbench.allocator import PEMemAllocator, VirtualAllocator
 from tilewright.interop.kernbench.placement import DPPolicy, ShardSpec
 from tilewright.interop.kernbench.value import dtype_itemsize, dtype_of_array, dtype_of_text
 from tilewright.machine.coords import PeCoord
@@ -177,31 +178,13 @@ class Tensor:
         return f"Tensor({facts}, shards={len(self.shards)})"
 
 
-class _HbmAllocator(Protocol):
-    """The interface of a PE's allocator that `deploy_tensor` uses."""
-
-    sip_id: int
-    cube_id: int
-    pe_id: int
-
-    def alloc_hbm(self, nbytes: int) -> Any:
-        """Return the physical address of as many bytes."""
-
-
-class _VirtualAllocator(Protocol):
-    """The interface of the virtual allocator that `deploy_tensor` uses."""
-
-    def alloc(self, nbytes: int) -> int:
-        """Return the first address of as many bytes."""
-
-
 def deploy_tensor(
     name: str,
     shape: Sequence[int],
     dtype: str,
     placement: Sequence[ShardSpec],
-    allocators: Mapping[Any, _HbmAllocator],
-    va_allocator: _VirtualAllocator | None = None,
+    allocators: Mapping[Any, PEMemAllocator],
+    va_allocator: VirtualAllocator | None = None,
 ) -> DeployedTensor:
     """Take memory for shards from allocators of the caller's own; nothing is mapped or written.
 

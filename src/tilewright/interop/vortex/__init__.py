@@ -2,15 +2,13 @@
 
 from tilewright.interop.vortex.alias import (
     build_vflow,
-    install_vortex_alias,
-    remove_vortex_alias,
-    vortex_names,
-)
-from tilewright.interop.vortex.load import (
     check_engine_config,
     find_flow,
+    install_vortex_alias,
     load_flows,
+    remove_vortex_alias,
     session_of_config,
+    vortex_names,
 )
 
 __all__ = (

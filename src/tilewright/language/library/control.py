@@ -60,10 +60,8 @@ def debug_barrier() -> None:
 def static_assert(cond: Any, msg: str = "") -> None:
     """Ends the run if a constant is false."""
     if not cond:
-        program = current_program()
-        raise program.error(
-            f"static_assert failed: {msg}", "a true condition", "correct the kernel"
-        )
+        found = f"static_assert failed: {msg}"
+        raise current_program().error(found, "a true condition", "correct the kernel")
 
 
 def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
@@ -77,9 +75,8 @@ def device_assert(cond: Any, msg: str = "", mask: Any = None) -> None:
     else:
         is_true = bool(cond)
     if not is_true:
-        raise program.error(
-            f"device_assert failed: {msg}", "a true condition", "correct the kernel"
-        )
+        found = f"device_assert failed: {msg}"
+        raise program.error(found, "a true condition", "correct the kernel")
 
 
 def static_print(

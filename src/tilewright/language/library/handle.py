@@ -40,10 +40,20 @@ def composite(
     program = current_program()
     as_either = as_factor if op == "gemm" else as_operand
     operands = tuple(as_either(program, value) for value in (a, b) if value is not None)
+    num_k_tiles, accumulator = None, None
     if op == "gemm":
-        return _gemm(program, operands, out_ptr, epilogue, program.dtype(acc_dtype), tile_shape)
-    check_vector_op(program, op, "the op of a composite", ("gemm",))
-    return _vector(program, op, operands, out_ptr, epilogue, tile_shape)
+        accumulator = program.dtype(acc_dtype)
+        extents, result = _product(program, operands, accumulator)
+    else:
+        check_vector_op(program, op, "the op of a composite", ("gemm",))
+        extents, result = _elementwise(program, op, operands)
+    tiling = plan_tiles(extents, _tile_shape(program, tile_shape))
+    if op == "gemm":
+        num_k_tiles = len(tiling.depths)
+    stages = parse_epilogue(program, epilogue, result, num_k_tiles)
+    out = _out(program, out_ptr, result)
+    plan = CompositePlan(op, operands, accumulator, result, tiling, stages, out)
+    return program.composite(plan)
 
 
 def wait(handle: Any) -> Any:
@@ -94,36 +104,23 @@ def recv_no_consume(dir: str, shape: Any, dtype: Any) -> Any:
     return program.peek(dir, kind)
 
 
-def _gemm(
-    program: Executor,
-    operands: tuple[Ref | Block, ...],
-    out_ptr: Any,
-    epilogue: Any,
-    acc_dtype: Any,
-    tile_shape: Any,
-) -> Handle:
+def _product(
+    program: Executor, operands: tuple[Ref | Block, ...], acc_dtype: Any
+) -> tuple[tuple[int, int, int], BlockType]:
+    """Return the extents M, N, K of a product, and the type of its result."""
     shapes = [operand.shape for operand in operands]
     if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][0]:
         found = f"operands of shapes {', '.join(map(str, shapes))}"
         raise program.error(found, "(M, K) and (K, N)", "name other shapes, or transpose one")
     left, right = operands
     result = product_type(left.type, right.type, acc_dtype)
-    extents = (left.shape[0], right.shape[1], left.shape[1])
-    tiling = plan_tiles(extents, _tile_shape(program, tile_shape))
-    stages = parse_epilogue(program, epilogue, result, len(tiling.depths))
-    out = _out(program, out_ptr, result)
-    plan = CompositePlan("gemm", operands, acc_dtype, result, tiling, stages, out)
-    return program.composite(plan)
+    return (left.shape[0], right.shape[1], left.shape[1]), result
 
 
-def _vector(
-    program: Executor,
-    op: str,
-    operands: tuple[Ref | Block, ...],
-    out_ptr: Any,
-    epilogue: Any,
-    tile_shape: Any,
-) -> Handle:
+def _elementwise(
+    program: Executor, op: str, operands: tuple[Ref | Block, ...]
+) -> tuple[tuple[int, int, int], BlockType]:
+    """Return the extents of an op on each element, and the type of its result."""
     shape: tuple[int, ...] = (1, 1)
     for operand in operands:
         shape = broadcast_shapes(shape, operand.shape)
@@ -132,11 +129,7 @@ def _vector(
     if len(shape) != 2 or not isinstance(bound, BlockType) or bound.shape != shape:
         found = f"{op} of {', '.join(map(str, types))}"
         raise program.error(found, "an op on each element of rows and columns", "reshape operands")
-    result = block_type(bound.dtype, shape)
-    tiling = plan_tiles((*shape, 1), _tile_shape(program, tile_shape))
-    stages = parse_epilogue(program, epilogue, result, None)
-    out = _out(program, out_ptr, result)
-    return program.composite(CompositePlan(op, operands, None, result, tiling, stages, out))
+    return (*shape, 1), block_type(bound.dtype, shape)
 
 
 def _tile_shape(program: Executor, tile_shape: Any) -> tuple[int, int, int]:
@@ -149,11 +142,9 @@ def _tile_shape(program: Executor, tile_shape: Any) -> tuple[int, int, int]:
 def _out(program: Executor, out_ptr: Any, result: BlockType) -> Ref | None:
     if out_ptr is None:
         return None
-    out = (
-        out_ptr
-        if isinstance(out_ptr, Ref)
-        else make_ref(program, out_ptr, result.shape, None, None)
-    )
+    out = out_ptr
+    if not isinstance(out, Ref):
+        out = make_ref(program, out_ptr, result.shape, None, None)
     if out.shape != result.shape:
         found = f"an output of shape {out.shape}"
         raise program.error(found, f"the result's {result.shape}", "name another shape")

@@ -119,14 +119,14 @@ def make_block_ptr(
 ) -> Window:
     """A window of ``block_shape`` on a tensor; the order of axes in memory says nothing here."""
     program = current_program()
-    return Window(program, base, *_parts(program, base, shape, strides, offsets, block_shape))
+    shape, strides, offsets, block_shape = _parts(
+        program, base, shape, strides, offsets, block_shape
+    )
+    return Window(program, base, shape, strides, block_shape, offsets)
 
 
 def advance(base: Window, offsets: Any) -> Window:
     """A window moved by so many elements on each axis."""
-    if len(offsets) != len(base.offsets):
-        found = f"{len(offsets)} offsets for {len(base.offsets)} axes"
-        raise current_program().error(found, "one an axis", "correct the offsets")
     return base.advance(offsets)
 
 

@@ -11,9 +11,7 @@ from tilewright.language.value import Index, Mask, Pointers
 
 def _tuple_of(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Triton takes ``reshape(x, (a, b))`` and ``reshape(x, a, b)``."""
-    if len(args) == 1 and isinstance(args[0], list | tuple):
-        return tuple(args[0])
-    return args
+    return tuple(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else args
 
 
 @planned

@@ -8,21 +8,10 @@ from tilewright.language.meaning.bound import Meaning, build_table
 from tilewright.language.meaning.convert import CASTS
 from tilewright.language.meaning.creation import CREATIONS
 from tilewright.language.meaning.dot import DOTS
-from tilewright.language.meaning.dot_scaled import SCALED_DOTS
 from tilewright.language.meaning.elementwise import ELEMENTWISE
 from tilewright.language.meaning.reduction import REDUCTIONS
 from tilewright.language.meaning.shape import SHAPES
 
 MEANINGS: Mapping[str, Meaning] = build_table(
-    (
-        *ALONG_AXIS,
-        *ARITHMETIC,
-        *CASTS,
-        *CREATIONS,
-        *DOTS,
-        *ELEMENTWISE,
-        *REDUCTIONS,
-        *SCALED_DOTS,
-        *SHAPES,
-    )
+    (*ALONG_AXIS, *ARITHMETIC, *CASTS, *CREATIONS, *DOTS, *ELEMENTWISE, *REDUCTIONS, *SHAPES)
 )

@@ -78,9 +78,7 @@ def _minimum_with_nan(left: Array, right: Array) -> Array:
 def _extremes(*, floats: bool, propagate_nan: bool) -> tuple[Function, Function]:
     if not floats:
         return np.maximum, np.minimum
-    if propagate_nan:
-        return _maximum_with_nan, _minimum_with_nan
-    return np.fmax, np.fmin
+    return (_maximum_with_nan, _minimum_with_nan) if propagate_nan else (np.fmax, np.fmin)
 
 
 def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
@@ -132,12 +130,9 @@ def _bind_shr(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     wide = arithmetic(computed)
     function: Function = np.right_shift
     if types[0].dtype.signed and not computed.signed:  # promoted to unsigned, yet arithmetic
-        function = _arithmetic_shift(wide, np.dtype(f"int{8 * wide.itemsize}"))
+        signed = np.dtype(f"int{8 * wide.itemsize}")
+        function = lambda a, b: np.right_shift(a.view(signed), b.view(signed)).view(wide)  # noqa: E731
     return bind_elementwise(op, types, function, cost_op=op, computed=computed, wide=wide)
-
-
-def _arithmetic_shift(wide: np.dtype[Any], signed: np.dtype[Any]) -> Function:
-    return lambda left, right: np.right_shift(left.view(signed), right.view(signed)).view(wide)
 
 
 def high_half(left: Array, right: Array) -> Any:

@@ -41,7 +41,9 @@ def _bind_cumulative(op: str, types: Types, attributes: tuple[Any, ...]) -> Boun
     axis = wrap_axis(op, types, axis, only.rank)
     dtype = sum_dtype(only.dtype, None if given is None else dtype_of(given, op))
     accumulate = _accumulate_function(op, axis, dtype.compute, is_bool=dtype is int1)
-    function = _reversed(accumulate, axis) if reverse else accumulate
+    function = accumulate
+    if reverse:
+        function = lambda array: np.flip(accumulate(np.flip(array, axis)), axis)  # noqa: E731
     convert, finish = to_compute(only.dtype, dtype), from_compute(dtype.compute, dtype)
     charges = (charge_for(op, only.num_elements, dtype),)
     return Bound(only.with_dtype(dtype), converted(function, (convert,), finish), charges)
@@ -56,10 +58,6 @@ def _accumulate_function(
     else:
         ufunc = np.add if op == "cumsum" else np.multiply
     return lambda array: ufunc.accumulate(array, axis=axis, dtype=dtype)
-
-
-def _reversed(function: Callable[[Array], Array], axis: int) -> Callable[[Array], Array]:
-    return lambda array: np.flip(function(np.flip(array, axis)), axis)
 
 
 def _checked_combine(

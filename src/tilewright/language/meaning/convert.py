@@ -14,9 +14,8 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.dtype import DType, dtype_of, float8e4nv, float16, float32, float64
-from tilewright.language.meaning.bound import Bound, Meaning, Types, charge_for, refuse
+from tilewright.language.meaning.bound import Array, Bound, Meaning, Types, charge_for, refuse
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Convert: TypeAlias = Callable[[Array], Array]
 
 LARGEST_E4NV = 448.0
@@ -141,13 +140,12 @@ def _int_to_float64(source: DType) -> Convert:
 def toward_zero(source: DType, target: DType) -> Convert:
     """A cast between floats that never grows a magnitude; beyond the largest it stays finite."""
     nearest = to_storage(source, target)
-    wide = np.dtype(np.float64)
-    back, exact = _cast_to(wide), _cast_to(wide)
+    wide = _cast_to(np.dtype(np.float64))
     bits = np.dtype(f"uint{target.primitive_bitwidth}")
 
     def convert(array: Array) -> Array:
         rounded = np.asarray(nearest(array))
-        grown = (np.abs(back(rounded)) > np.abs(exact(array))).astype(bits)
+        grown = (np.abs(wide(rounded)) > np.abs(wide(array))).astype(bits)
         shrunk: Array = (rounded.view(bits) - grown).view(target.storage)
         return shrunk
 

@@ -3,6 +3,7 @@
 Random numbers are those of Triton, bit for bit: Philox of four words, counter-based.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,10 +97,7 @@ def _rounds(counters: Words, keys: tuple[int, int], rounds: int, width: int) -> 
     factors = tuple(np.uint64(factor) for factor in _FACTORS[width])
     (c0, c1, c2, c3), (k0, k1) = counters, keys
     for _ in range(rounds):
-        (first_high, c3_next), (second_high, c1_next) = (
-            halves(c0, factors[0]),
-            halves(c2, factors[1]),
-        )
+        (first_high, c3_next), (second_high, c1_next) = map(halves, (c0, c2), factors)
         c0, c2 = second_high ^ c1 ^ np.uint64(k0), first_high ^ c3 ^ np.uint64(k1)
         c1, c3 = c1_next, c3_next
         k0, k1 = ((key + step) % 2**width for key, step in zip((k0, k1), _KEYS[width], strict=True))
@@ -116,15 +114,10 @@ def _words(seed: Array, offset: Array, rounds: int) -> Words:
     return a.astype(np.uint32), b.astype(np.uint32), c.astype(np.uint32), d.astype(np.uint32)
 
 
-def _unit(word: Array) -> Array:
+def _unit(word: Array, signed: Any = np.int32, to_unit: np.float32 = _TO_UNIT) -> Array:
     """A word as f32 from 0 up to 1: the sign bit folds the range, then it is scaled."""
-    signed = np.asarray(word).view(np.int32)
-    return np.where(signed < 0, ~signed, signed).astype(np.float32) * _TO_UNIT
-
-
-def _unit_64(word: Array) -> Array:
-    signed = np.asarray(word).view(np.int64)
-    return np.where(signed < 0, ~signed, signed).astype(np.float32) * _TO_UNIT_64
+    number: Array = np.asarray(word).view(signed)
+    return np.where(number < 0, ~number, number).astype(np.float32) * to_unit
 
 
 def _normal_pair(first: Array, second: Array) -> tuple[Array, Array]:
@@ -173,10 +166,7 @@ def _bind_random(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
 
 def _charges(op: str, elements: int, rounds: int) -> tuple[Charge, ...]:
     """A round is four products and four exclusive ors; keys are scalars."""
-    words = (
-        Charge("mul", elements, uint32, times=4 * rounds),
-        Charge("xor", elements, uint32, times=4 * rounds),
-    )
+    words = tuple(Charge(each, elements, uint32, times=4 * rounds) for each in ("mul", "xor"))
     if op.startswith("randint"):
         return words
     used = 4 if op.endswith("4x") else 2 if op == "randn" else 1
@@ -228,7 +218,8 @@ def _bind_uniform(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     (only,) = types
     if not only.dtype.is_int() or only.dtype.primitive_bitwidth not in (32, 64):
         refuse(op, types, "integers of 32 or 64 bits", "draw them with randint")
-    run = _unit if only.dtype.primitive_bitwidth == 32 else _unit_64
+    is_narrow = only.dtype.primitive_bitwidth == 32
+    run = _unit if is_narrow else partial(_unit, signed=np.int64, to_unit=_TO_UNIT_64)
     return Bound(only.with_dtype(float32), run, _unit_charges(only.num_elements, 1))
 
 

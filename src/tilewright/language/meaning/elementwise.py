@@ -61,21 +61,18 @@ def bind_elementwise(
     op: str,
     types: Types,
     function: Function,
-    *,
     cost_op: str,
     computed: DType | None = None,  # by default what promotion says
     wide: np.dtype[Any] | None = None,  # what function computes in, by default computed.compute
-    gives: np.dtype[Any] | None = None,  # what function returns, by default wide
-    result: DType | None = None,  # by default computed
+    is_truth: bool = False,  # what function returns, and the result
 ) -> Bound:
     """``function`` on operands that are converted to one dtype; rounded once, to the result's."""
     computed = computed or computed_dtype(op, types)
     wide = wide or computed.compute
-    result = result or computed
     converts = tuple(_widening(each.dtype, computed, wide) for each in types)
-    result_type = block_type(result, broadcast_shape(op, types))
-    run = converted(function, converts, from_compute(gives or wide, result))
-    return Bound(result_type, run, (charge_for(cost_op, result_type.num_elements, computed),))
+    result = block_type(int1 if is_truth else computed, broadcast_shape(op, types))
+    run = converted(function, converts, from_compute(BOOL if is_truth else wide, result.dtype))
+    return Bound(result, run, (charge_for(cost_op, result.num_elements, computed),))
 
 
 def _widening(source: DType, computed: DType, wide: np.dtype[Any]) -> Convert:
@@ -106,16 +103,8 @@ def elementwise(
         if takes is not None:
             takes(op, types, computed)
         wide = arithmetic(computed) if wraps else None
-        return bind_elementwise(
-            op,
-            types,
-            function,
-            cost_op=cost_op or name,
-            computed=computed,
-            wide=wide,
-            gives=BOOL if is_truth else None,
-            result=int1 if is_truth else None,
-        )
+        how = cost_op or name, computed, wide, is_truth
+        return bind_elementwise(op, types, function, *how)
 
     return Meaning(name, (num_operands,), (), bind)
 

@@ -6,10 +6,10 @@ module and the name of their type.
 """
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from types import CellType, CodeType, FunctionType, ModuleType
+from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 from tilewright.errors import KernelError
@@ -20,7 +20,6 @@ from tilewright.language.triton.scalar import BUILTINS, FUNCTIONS, LANGUAGE
 
 MARK = "tilewright_triton"  # on a function that stands for a jitted one
 
-Language = Mapping[str, Any]
 LANGUAGE_MODULES = ("triton.language", "triton.language.core", "triton.language.standard")
 
 
@@ -49,18 +48,11 @@ def adapt_kernel(source: Any, language: Any) -> Kernel:
         source = source.fn
     function, constants = _function_of(source)
     rebinder = _Rebinder(language)
-    if not _is_jitted(source):
-        adapted = rebinder.function(function)
-        kernel = kernel_of_function(adapted, language, constants, function.__name__)
-        return replace(kernel, chosen=tuple(rules))
-    adapted = rebinder.triton_function(function)
+    is_triton = is_triton_object(source) or getattr(source, MARK, False)
+    adapted = (rebinder.triton_function if is_triton else rebinder.function)(function)
     kernel = kernel_of_function(adapted, language, constants, function.__name__)
-    return replace(kernel, chosen=tuple(rules), is_triton=True, specialised=_specialised(source))
-
-
-def _is_jitted(source: Any) -> bool:
-    """Whether a function is Triton's, so that it means there what its text says."""
-    return is_triton_object(source) or getattr(source, MARK, False)
+    specialised = _specialised(source) if is_triton else frozenset()
+    return replace(kernel, chosen=tuple(rules), is_triton=is_triton, specialised=specialised)
 
 
 def as_triton(function: FunctionType) -> FunctionType:
@@ -128,21 +120,25 @@ class _Rebinder:
     In functions of Triton the language is Triton's, see ``triton.scalar``, and so is the text.
     """
 
-    def __init__(self, language: Any, triton: "_Rebinder | None" = None) -> None:
+    def __init__(self, language: Any, *, is_triton: bool = False) -> None:
         self._language = language
         self._functions: dict[FunctionType, FunctionType] = {}
-        self._triton = triton
+        self._is_triton = is_triton
+        self._triton = self if is_triton else None
 
     def triton_function(self, source: FunctionType) -> FunctionType:
         """A function that Triton compiles, whoever calls it."""
         if self._triton is None:
-            self._triton = _TritonRebinder(_triton_language(self._language))
+            self._triton = _Rebinder(_triton_language(self._language), is_triton=True)
         return self._triton.function(source)
 
     def function(self, source: FunctionType) -> FunctionType:
         if source in self._functions:
             return self._functions[source]
-        code, names = self._code(source), self._names()
+        code = triton_code(source) if self._is_triton else source.__code__
+        names: dict[str, Any] = {"__builtins__": builtins}
+        if self._is_triton:
+            names.update({**BUILTINS, **FUNCTIONS})
         cells = source.__closure__
         new_cells = None if cells is None else tuple(CellType() for _ in cells)
         adapted = FunctionType(code, names, source.__name__, None, new_cells)
@@ -161,12 +157,6 @@ class _Rebinder:
             named = source.__kwdefaults__.items()
             adapted.__kwdefaults__ = {name: self.value(value) for name, value in named}
         return adapted
-
-    def _code(self, source: FunctionType) -> CodeType:
-        return source.__code__
-
-    def _names(self) -> dict[str, Any]:
-        return {"__builtins__": builtins}
 
     def value(self, value: Any) -> Any:
         """What takes the place of a global in a kernel."""
@@ -198,7 +188,8 @@ class _Rebinder:
             uses_triton = any(map(is_triton_object, vars(module).values()))
             return _ModuleView(module, self) if uses_triton else module
         if not rest:
-            return _TritonModule(self._language)
+            tl = self._language  # and the few functions of its own
+            return SimpleNamespace(language=tl, cdiv=tl.cdiv, next_power_of_2=tl.next_power_of_2)
         if rest == "language":
             return self._language
         return self._named(rest.rpartition(".")[2], module)
@@ -209,19 +200,6 @@ class _Rebinder:
             fix = "write it with functions of the support table"
             raise KernelError("kernel", f"{value!r}", "a function of the language", fix)
         return found
-
-
-class _TritonRebinder(_Rebinder):
-    """Rebinds functions of Triton, whose text is rewritten."""
-
-    def triton_function(self, source: FunctionType) -> FunctionType:
-        return self.function(source)
-
-    def _code(self, source: FunctionType) -> CodeType:
-        return triton_code(source)
-
-    def _names(self) -> dict[str, Any]:
-        return {"__builtins__": builtins, **BUILTINS, **FUNCTIONS}
 
 
 @cache
@@ -241,15 +219,6 @@ class _ModuleView:
 
     def __getattr__(self, name: str) -> Any:
         return self._rebinder.value(getattr(self._module, name))
-
-
-class _TritonModule:
-    """``triton`` inside a kernel: its language, and the few functions of its own."""
-
-    def __init__(self, language: Any) -> None:
-        self.language = language
-        self.cdiv = language.cdiv
-        self.next_power_of_2 = language.next_power_of_2
 
 
 def _is_empty(cell: CellType) -> bool:

@@ -12,7 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 from types import CodeType, FunctionType
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from tilewright.errors import KernelError
@@ -34,13 +34,9 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: ".eq",
     ast.NotEq: ".ne",
 }
-_DIVISIONS: dict[type[ast.operator], str] = {ast.FloorDiv: ".quotient", ast.Mod: ".remainder"}
-_RING: dict[type[ast.operator], str] = {
-    ast.Add: ".add",
-    ast.Sub: ".sub",
-    ast.Mult: ".mul",
-    ast.Div: ".div",
-}
+_Names = dict[type[ast.operator], str]
+_DIVISIONS: _Names = {ast.FloorDiv: ".quotient", ast.Mod: ".remainder"}
+_RING: _Names = {ast.Add: ".add", ast.Sub: ".sub", ast.Mult: ".mul", ast.Div: ".div"}
 _FUTURE_FLAGS = 0x1FE0000  # of ``from __future__ import ...`` in the flags of code
 
 _known: WeakKeyDictionary[FunctionType, CodeType] = WeakKeyDictionary()
@@ -63,7 +59,7 @@ def _rewritten(function: FunctionType) -> CodeType:
     if is_checked and _instructions(_compiled(tree, function)) != _instructions(function.__code__):
         found = "a source that is not the text that runs"
         raise _refusal(function, found, "load the file again after a change")
-    _Rewriter().function(definition)
+    _Rewriter(definition).function()
     return _compiled(ast.fix_missing_locations(tree), function)
 
 
@@ -132,23 +128,20 @@ class _Rewriter(ast.NodeTransformer):
     A *test* is an expression whose truth alone counts: Python's own operators say it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, definition: ast.FunctionDef) -> None:
+        arguments, body = definition.args, definition.body
+        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        self._definition = definition
         self._num_names = 0
         self._constants: set[str] = set()  # declared, not assigned yet
-        self._bound: set[str] = set()
-        self._strong_names: set[str] = set()  # of variables that never hold a constant
-        self._num_returns = 0
-        self._following: dict[ast.Return, bool] = {}
-
-    def function(self, definition: ast.FunctionDef) -> None:
-        """Rewrite the body; defaults, annotations and decorators are evaluated elsewhere."""
-        arguments = definition.args
-        named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
         self._bound = {each.arg for each in named}
-        self._strong_names = strong_names(definition.body) - self._bound
-        returns = list(returns_of(definition.body))
-        self._num_returns = len(returns)
-        self._following = {each: is_followed(each, definition.body) for each in returns}
+        self._strong_names = strong_names(body) - self._bound  # that never hold a constant
+        self._following = {each: is_followed(each, body) for each in returns_of(body)}
+        self._num_returns = len(self._following)
+
+    def function(self) -> None:
+        """Rewrite the body; defaults, annotations and decorators are evaluated elsewhere."""
+        definition = self._definition
         definition.body = self._block(definition.body)
         if self._num_returns > 1:
             first = ast.Assign([ast.Name(".several", ast.Store())], ast.Constant(False))
@@ -177,13 +170,13 @@ class _Rewriter(ast.NodeTransformer):
     # -- statements ------------------------------------------------------------------------------
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        _Rewriter().function(node)
+        _Rewriter(node).function()
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         if isinstance(node.targets[0], ast.Name) and node.targets[0].id in self._constants:
             self._constants.discard(node.targets[0].id)
-            node.value = self._value(node.value)
+            node.value = self.visit(node.value)
         else:
             node.value = self._strong(node.value)
         return node
@@ -194,12 +187,12 @@ class _Rewriter(ast.NodeTransformer):
                 self._constants.add(node.target.id)
             return node
         is_constant = is_constexpr(node.annotation)
-        node.value = self._value(node.value) if is_constant else self._strong(node.value)
+        node.value = self.visit(node.value) if is_constant else self._strong(node.value)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         if not isinstance(node.target, ast.Name):
-            node.value = self._value(node.value)
+            node.value = self.visit(node.value)
             return node
         read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
         whole = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
@@ -208,7 +201,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.AST:
         if node.value is None:
             return node
-        value = self._value(node.value)
+        value = self.visit(node.value)
         if self._num_returns > 1:
             several: ast.expr = ast.Name(".several", ast.Load())
             if self._following[node]:
@@ -218,14 +211,14 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        message = [] if node.msg is None else [self._value(node.msg)]
-        test = _call(".asserted", self._value(node.test), *message)
+        message = [] if node.msg is None else [self.visit(node.msg)]
+        test = _call(".asserted", self.visit(node.test), *message)
         node.test = _placed(test, node.test)
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
         if self._num_returns > 1 and contains_return(node):
-            node.test = self._noted(self._value(node.test))
+            node.test = self._noted(self.visit(node.test))
         else:
             node.test = self._test(node.test)
         node.body, node.orelse = self._branch(node.body), self._branch(node.orelse)
@@ -245,7 +238,7 @@ class _Rewriter(ast.NodeTransformer):
         return self._loop(node)
 
     def visit_For(self, node: ast.For) -> ast.AST | list[ast.stmt]:
-        node.iter = self._value(node.iter)
+        node.iter = self.visit(node.iter)
         return self._loop(node)
 
     def _loop(self, node: ast.For | ast.While) -> ast.AST | list[ast.stmt]:
@@ -272,12 +265,7 @@ class _Rewriter(ast.NodeTransformer):
 
     # -- expressions -----------------------------------------------------------------------------
 
-    def _value(self, node: ast.expr) -> ast.expr:
-        """An expression whose value counts."""
-        made: ast.expr = self.visit(node)
-        return made
-
-    def _test(self, node: ast.expr) -> ast.expr:
+    def _test(self, node: ast.expr) -> Any:
         match node:
             case ast.BoolOp():
                 node.values = [self._test(value) for value in node.values]
@@ -286,12 +274,12 @@ class _Rewriter(ast.NodeTransformer):
                 node.operand = self._test(node.operand)
                 return node
             case ast.Compare():
-                node.left = self._value(node.left)
-                node.comparators = [self._value(each) for each in node.comparators]
+                node.left = self.visit(node.left)
+                node.comparators = [self.visit(each) for each in node.comparators]
                 return node
-        return self._value(node)
+        return self.visit(node)
 
-    def _strong(self, value: ast.expr) -> ast.expr:
+    def _strong(self, value: ast.expr) -> Any:
         """An expression that is assigned: what may have no dtype gets one."""
         if isinstance(value, ast.Tuple) and not any(
             isinstance(part, ast.Starred) for part in value.elts
@@ -299,10 +287,10 @@ class _Rewriter(ast.NodeTransformer):
             value.elts = [self._strong(part) for part in value.elts]
             return value
         if not self._is_weak(value):
-            return self._value(value)
+            return self.visit(value)
         if isinstance(value, ast.Compare) and len(value.ops) == 1:
             return _placed(_call(".strong", self._test(value)), value)
-        return _placed(_call(".strong", self._value(value)), value)
+        return _placed(_call(".strong", self.visit(value)), value)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         node.value = self._strong(node.value)
@@ -312,7 +300,7 @@ class _Rewriter(ast.NodeTransformer):
         name = _DIVISIONS.get(type(node.op))
         if name is None and self._may_be_float(node.left):
             name = None if isinstance(node.right, ast.Constant) else _RING.get(type(node.op))
-        left, right = self._value(node.left), self._value(node.right)
+        left, right = self.visit(node.left), self.visit(node.right)
         if name is not None:
             return _placed(_call(name, left, right), node)
         node.left, node.right = left, right
@@ -337,9 +325,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         """A chain is ``and`` of its links, with each operand evaluated once."""
-        left, links = self._value(node.left), []
+        left, links = self.visit(node.left), []
         for place, (op, comparator) in enumerate(zip(node.ops, node.comparators, strict=True)):
-            right = self._value(comparator)
+            right = self.visit(comparator)
             if place < len(node.ops) - 1:
                 name = self._name()
                 kept: ast.expr = ast.NamedExpr(ast.Name(name, ast.Store()), right)
@@ -355,7 +343,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         name = ".and" if isinstance(node.op, ast.And) else ".or"
-        return _placed(self._joined(name, [self._value(value) for value in node.values]), node)
+        return _placed(self._joined(name, [self.visit(value) for value in node.values]), node)
 
     def _joined(self, function: str, values: list[ast.expr]) -> ast.expr:
         """``first and rest``: the first one, where it decides, else both."""
@@ -369,7 +357,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.IfExp(decides, again, _call(function, again, self._joined(function, rest)))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        operand = self._value(node.operand)
+        operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
             return _placed(_call(".not", operand), node)
         node.operand = operand
@@ -377,13 +365,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         name = self._name()
-        kept = ast.NamedExpr(ast.Name(name, ast.Store()), self._value(node.test))
-        body, orelse = self._value(node.body), self._value(node.orelse)
+        kept = ast.NamedExpr(ast.Name(name, ast.Store()), self.visit(node.test))
+        body, orelse = self.visit(node.body), self.visit(node.orelse)
         choice = ast.IfExp(ast.Name(name, ast.Load()), body, orelse)
         return _placed(_call(".chosen", kept, choice), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        node.value = self._value(node.value)
+        node.value = self.visit(node.value)
         if node.attr in ("cdiv", "value") and isinstance(node.ctx, ast.Load):
             return _placed(_call(f".{node.attr}", node.value), node)
         return node

@@ -44,25 +44,23 @@ def is_weak(value: Any) -> bool:
 # -- division ------------------------------------------------------------------------------------
 
 
-@compiled_function
-def quotient(left: Any, right: Any) -> Any:
-    """Triton's ``//``: towards zero, but of two weak numbers Python's."""
-    return _divided("quotient", operator.floordiv, left, right)
+def _division(op: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """An operator of Triton's, which is Python's of two weak numbers alone."""
+
+    def function(left: Any, right: Any) -> Any:
+        if isinstance(left, Value) or isinstance(right, Value):
+            program = left.program if isinstance(left, Value) else right.program
+            return program.binary(op, left, right)
+        if isinstance(left, Scalar) or isinstance(right, Scalar):
+            return scalar_result(op, left, right)
+        return plain(left, right)
+
+    function.__name__ = op
+    return compiled_function(function)
 
 
-@compiled_function
-def remainder(left: Any, right: Any) -> Any:
-    """Triton's ``%``: with the sign of the dividend, but of two weak numbers Python's."""
-    return _divided("remainder", operator.mod, left, right)
-
-
-def _divided(op: str, plain: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    if isinstance(left, Value) or isinstance(right, Value):
-        program = left.program if isinstance(left, Value) else right.program
-        return program.binary(op, left, right)
-    if isinstance(left, Scalar) or isinstance(right, Scalar):
-        return scalar_result(op, left, right)
-    return plain(left, right)
+quotient = _division("quotient", operator.floordiv)  # towards zero
+remainder = _division("remainder", operator.mod)  # with the sign of the dividend
 
 
 def _weak_first(op: str, plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -255,9 +253,7 @@ def _extreme(op: str) -> Callable[..., Any]:
     function, plain = getattr(math, op), getattr(builtins, op[:3])
 
     def extreme(*values: Any) -> Any:
-        if all(map(is_weak, values)):
-            return plain(*values)
-        return reduce(function, values)
+        return plain(*values) if all(map(is_weak, values)) else reduce(function, values)
 
     extreme.__name__ = op[:3]
     return extreme

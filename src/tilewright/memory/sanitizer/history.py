@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.memory.address import MemoryPlace
 from tilewright.memory.sanitizer.access import Access, is_ordered
-from tilewright.memory.sanitizer.shadow import Shadow, Window
+from tilewright.memory.sanitizer.shadow import Numbers, Shadow, Window
 
 NOBODY = 0
 
@@ -26,11 +26,14 @@ class Conflict(NamedTuple):
     num_bytes: int
 
 
-class _Reader(NamedTuple):
-    """The last link of a chain: a read, and those before it."""
+class _Link(NamedTuple):
+    """The last link of a chain: a read, and those before it; or a write alone."""
 
     access: Access
     before: int
+
+
+_Links = list[_Link | None]  # by number; of nobody there is none
 
 
 class History:
@@ -38,8 +41,8 @@ class History:
 
     def __init__(self, shadows: dict[MemoryPlace, Shadow]) -> None:
         self._shadows = shadows
-        self._writers: list[Access | None] = [None]
-        self._readers: list[_Reader | None] = [None]
+        self._writers: _Links = [None]
+        self._readers: _Links = [None]
 
     def note(self, access: Access) -> list[Conflict]:
         """From now on others meet it; whom it meets itself without an order."""
@@ -47,12 +50,12 @@ class History:
         number = NOBODY
         if access.kind.writes:
             number = len(self._writers)
-            self._writers.append(access)
+            self._writers.append(_Link(access, NOBODY))
         for place, segments in access.pieces:
             for window in self._shadows[place].windows(segments):
-                found += self._meet_writers(access, place, window)
+                found += self._meet(access, place, window, window.writers, self._writers)
                 if number:
-                    found += self._meet_readers(access, place, window)
+                    found += self._meet(access, place, window, window.readers, self._readers)
                     window.writers[...] = number
                     window.readers[...] = NOBODY
                 else:
@@ -68,29 +71,15 @@ class History:
         for shadow in self._shadows.values():
             shadow.forget_accesses()
 
-    def _meet_writers(
-        self, access: Access, place: MemoryPlace, window: Window
+    def _meet(
+        self, access: Access, place: MemoryPlace, window: Window, numbers: Numbers, links: _Links
     ) -> Iterator[Conflict]:
-        numbers = window.writers
         for number in _distinct(numbers):
-            earlier = self._writers[number]
-            if earlier is not None and _conflicts(earlier, access):
-                yield _conflict(earlier, access, place, window, numbers == number)
-
-    def _meet_readers(
-        self, access: Access, place: MemoryPlace, window: Window
-    ) -> Iterator[Conflict]:
-        numbers = window.readers
-        for number in _distinct(numbers):
-            for reader in self._chain(number):
-                if _conflicts(reader, access):
-                    yield _conflict(reader, access, place, window, numbers == number)
-
-    def _chain(self, number: int) -> Iterator[Access]:
-        link = self._readers[number]
-        while link is not None:
-            yield link.access
-            link = self._readers[link.before]
+            link = links[number]
+            while link is not None:
+                if _conflicts(link.access, access):
+                    yield _conflict(link.access, access, place, window, numbers == number)
+                link = links[link.before]
 
     def _add_reader(self, access: Access, window: Window) -> None:
         numbers = window.readers
@@ -106,7 +95,7 @@ class History:
         link = self._readers[before]
         if link is not None and link.access is access:
             return before  # a byte that is read twice by one access
-        self._readers.append(_Reader(access, before))
+        self._readers.append(_Link(access, before))
         return len(self._readers) - 1
 
 
@@ -123,7 +112,7 @@ def _conflict(
     return Conflict(earlier, later, place, first, int(np.count_nonzero(where)))
 
 
-def _distinct(numbers: np.ndarray[Any, np.dtype[np.int32]]) -> list[int]:
+def _distinct(numbers: Numbers) -> list[int]:
     """Mostly all bytes of an access have one story."""
     first = int(numbers[0, 0])
     if (numbers == first).all():

@@ -5,11 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.errors import KernelError
-from tilewright.executor.launcher import Terms
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import rare_collections
-from tilewright.executor.run import Counters, Replicated, Run
+from tilewright.executor.run import Counters, Replicated, Run, Terms
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_watch import check_host_call

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from tilewright.errors import KernelError
-from tilewright.executor.grid import ProgramIds, checked_grid, dealt
 from tilewright.executor.launcher import Share, check_pes
+from tilewright.executor.run import ProgramIds, checked_grid, dealt
 from tilewright.machine.coords import HARDWARE_AXES, PeCoord, place_on_axis
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, On

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from tilewright.device.command import Delivery
 from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import TaskGraph
-from tilewright.executor.launcher import Share, Terms
+from tilewright.executor.launcher import Share
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.run import Terms
 from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name

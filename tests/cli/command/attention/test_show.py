@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.attention.graph import parse_graph
+from tests.attention.graph.parse import parse_graph
 from tilewright.attention.ops import OPS
 from tilewright.cli.main import main
 from tilewright.records.attention.flow import AttentionCheckRecord

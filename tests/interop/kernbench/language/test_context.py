@@ -1,7 +1,9 @@
 """``tl`` as an object: what it knows, what it refuses, and one that is made by hand."""
 
+import inspect
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,3 +133,24 @@ def test_a_wrong_call_is_refused_with_its_line(kernel: Callable[..., Any], messa
     line = f"{__file__}:{kernel.__code__.co_firstlineno + 1} in {kernel.__name__}, program"
     with pytest.raises(KernelError, match=f"^{re.escape(line)}.*{re.escape(message)}"):
         run(kernel, np.zeros((8, 8), np.float16))
+
+
+GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "from-kernbench.md"
+
+
+def call_text(name: str, function: Callable[..., Any]) -> str:
+    parameters = inspect.signature(function).parameters.values()
+    plain = [each.replace(annotation=inspect.Parameter.empty) for each in parameters]
+    return f"{name}{inspect.Signature(plain)}"
+
+
+def test_the_guide_has_each_family_of_names_with_their_parameters() -> None:
+    table = GUIDE.read_text().partition("| family | names |")[2].partition("\n\n")[0]
+    shown = {
+        family: re.findall(r"`(.*?)`", names)
+        for family, names in re.findall(r"^\| (\w+) \| (.*) \|$", table, re.MULTILINE)
+    }
+    assert shown == {
+        family: [call_text(name, function) for name, function in names.items()]
+        for family, names in KERNEL_NAMES.items()
+    }

@@ -149,3 +149,17 @@ def test_a_wrong_message_is_refused_with_its_line(
     where = f"{__file__}:{kernel.__code__.co_firstlineno + line} in {kernel.__name__}"
     with pytest.raises(KernelError, match=f"^{re.escape(where)}.*{re.escape(message)}"):
         exchanged(kernel, rows())
+
+
+def test_programs_have_the_machines_own_numbers_whatever_a_launch_targets() -> None:
+    """Four cubes of four PEs; the launch has two PEs of two cubes."""
+    seen = {}
+
+    def kernel(tl: Any) -> None:
+        ids = tl.program_id(0), tl.program_id(axis=1)
+        seen[ids] = tl.num_programs(0), tl.num_programs(axis=1)
+
+    with RuntimeContext("ahbm-small") as torch:
+        on = [PeCoord(0, cube, pe) for cube in (1, 3) for pe in (2, 3)]
+        launch(torch, kernel, on=on)
+    assert seen == {(pe, cube): (2, 4) for pe in (2, 3) for cube in (1, 3)}

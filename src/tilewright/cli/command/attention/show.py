@@ -10,7 +10,7 @@ from rich.text import Text
 from tilewright.attention import flows
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.flow.registry import get, list_keys
-from tilewright.attention.flows.catalogue import flow_summary
+from tilewright.attention.flows.ready import flow_summary
 from tilewright.attention.graph import FlowKind, graph_hash, graph_text
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.verify import check_flows, geometries

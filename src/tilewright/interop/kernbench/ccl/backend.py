@@ -36,8 +36,6 @@ class CollectiveContext(Protocol):
         kernel_name: str,
         kernel_fn: Callable[..., Any],
         *args: Any,
-        _defer_wait: bool = False,
-        _auto_dim_remap: bool = True,
         **kwargs: Any,
     ) -> Any:
         """Run a kernel on the PEs of its tensors."""

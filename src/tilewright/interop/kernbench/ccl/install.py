@@ -17,6 +17,8 @@ from tilewright.interop.kernbench.ccl.wiring import Place, Wiring, plan_wiring, 
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.value import dtype_itemsize
 
+# ruff: noqa: ARG001 - signatures are those of KernBench; the engine has the machine
+
 WHERE = "install_ipcq"
 F16_BYTES = dtype_itemsize("f16")
 
@@ -50,7 +52,6 @@ def install_ipcq(
     Ranks are the first ``world_size`` PEs in the order of coordinates, or those of ``rank_to_pe``.
     KernBench installs beside the fabric; here PEs are told by messages, so simulated time passes.
     """
-    del spec  # the engine has the machine
     config = AlgorithmConfig.of_mapping(merged)
     host = engine.host
     algorithm = _algorithm(config, algo_module)
@@ -100,7 +101,6 @@ def configure_sfr_intercube_multisip(
     PE 0 of every cube has them; ``merged`` is an entry of ``ccl.yaml``, whose ``topology`` says how
     SIPs exchange. The ranks of the plan are these PEs.
     """
-    del spec  # the engine has the machine
     config = AlgorithmConfig({**(merged or {}), "module": INTERCUBE}, "intercube", None)
     host = engine.host
     grid = host.machine.grid

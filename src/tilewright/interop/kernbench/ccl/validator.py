@@ -51,9 +51,8 @@ class ValidatorRegistry:
             validator(tensor, world_size, config)
 
 
-def _check_shard_size(tensor: Tensor, world_size: int, config: Mapping[str, Any]) -> None:
+def _check_shard_size(tensor: Tensor, _world_size: int, _config: Mapping[str, Any]) -> None:
     """Refuse a tensor whose shards have different sizes, or that has none."""
-    del world_size, config
     sizes = sorted({shard.nbytes for shard in tensor.shards})
     if len(sizes) != 1 or not sizes[0]:
         text = " and ".join(map(str, sizes)) or "no"

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ProgramError
-from tilewright.interop.kernbench.language import compute, memory, message, tile
+from tilewright.interop.kernbench.language import compute, memory, message
 from tilewright.language.executor import current_program
 
 _ELEMENTS = """
@@ -17,7 +17,7 @@ _FAMILIES: Mapping[str, tuple[Any, str]] = {
     "place": (message, "program_id num_programs"),
     "memory": (memory, "load ref store"),
     "product": (compute, "dot"),
-    "composite": (tile, "composite wait"),
+    "composite": (memory, "composite wait"),
     "elements": (compute, _ELEMENTS),
     "axes": (compute, "max min softmax sum"),
     "shape": (compute, "broadcast_to reshape trans"),

@@ -35,18 +35,11 @@ COUNT = Unit(1, "a whole number")
 
 @dataclass(frozen=True, slots=True)
 class Sets:
-    """A number that is a field of the machine."""
+    """A number, or a pair of them (x and y), that is a field of the machine."""
 
     field: str
     unit: Unit
-
-
-@dataclass(frozen=True, slots=True)
-class SetsPair:
-    """Two numbers, x and y, that are a field of the machine."""
-
-    field: str
-    unit: Unit
+    is_pair: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +87,7 @@ class Refused:
     fix: str
 
 
-Fate = Sets | SetsPair | Count | Number | Names | Must | Builtin | WithoutEffect | Refused
+Fate = Sets | Count | Number | Names | Must | Builtin | WithoutEffect | Refused
 
 CORNERS = ("NW", "NE", "SW", "SE")
 SIP_TOPOLOGIES: Mapping[str, str] = MappingProxyType(
@@ -223,8 +216,8 @@ _ATTRIBUTES: Mapping[KeyPath, Mapping[str, Fate]] = MappingProxyType(
 
 _POSITIONS: Mapping[KeyPath, Fate] = MappingProxyType(
     {
-        (*_CUBE, "m_cpu"): SetsPair("cube.m_cpu_position_um", MM),
-        (*_CUBE, "sram"): SetsPair("cube.sram_position_um", MM),
+        (*_CUBE, "m_cpu"): Sets("cube.m_cpu_position_um", MM, is_pair=True),
+        (*_CUBE, "sram"): Sets("cube.sram_position_um", MM, is_pair=True),
     }
 )
 

@@ -18,7 +18,6 @@ from tilewright.interop.kernbench.topology.keys import (
     Number,
     Refused,
     Sets,
-    SetsPair,
     Unit,
     WithoutEffect,
     key_text,
@@ -132,10 +131,10 @@ def _unknown_key(path: KeyPath) -> Problem:
 def _read(reading: Reading, path: KeyPath, fate: Fate, value: object) -> Problem | None:
     """Record what a key means; return what is wrong with it, or None."""
     match fate:
+        case Sets(is_pair=True):
+            return _read_pair(reading, path, fate, value)
         case Sets():
             return _read_field(reading, path, fate, value)
-        case SetsPair():
-            return _read_pair(reading, path, fate, value)
         case Count() | Number():
             return _read_number(reading, path, fate, value)
         case Names():
@@ -167,7 +166,7 @@ def _read_field(reading: Reading, path: KeyPath, fate: Sets, value: object) -> P
     return None
 
 
-def _read_pair(reading: Reading, path: KeyPath, fate: SetsPair, value: object) -> Problem | None:
+def _read_pair(reading: Reading, path: KeyPath, fate: Sets, value: object) -> Problem | None:
     values = value if isinstance(value, list | tuple) else ()
     pair = [whole for whole in (_whole(one, fate.unit) for one in values) if whole is not None]
     if len(values) != 2 or len(pair) != 2:

@@ -6,7 +6,7 @@ SIP (S, N), then PEs of the same cube and number in all SIPs (global_E, global_W
 
 from typing import Any
 
-from tilewright.interop.kernbench.ccl.algorithms.exchange import pe_rank, ring_sum, tile_address
+from tilewright.interop.kernbench.ccl.algorithms import pe_rank, ring_sum, tile_address
 
 TOPOLOGY = "hierarchical"
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tilewright.interop.kernbench.ccl.algorithms.exchange import (
+from tilewright.interop.kernbench.ccl.algorithms import (
     Line,
     broadcast_from,
     reduce_to,

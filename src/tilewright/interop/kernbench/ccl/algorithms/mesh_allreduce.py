@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Any
 
 from tilewright.errors import CollectiveError
-from tilewright.interop.kernbench.ccl.algorithms.exchange import pe_rank, ring_sum, tile_address
+from tilewright.interop.kernbench.ccl.algorithms import pe_rank, ring_sum, tile_address
 
 TOPOLOGY = "mesh_2d"
 

@@ -6,7 +6,7 @@ it received last to the east and adds the one that comes from the west.
 
 from typing import Any
 
-from tilewright.interop.kernbench.ccl.algorithms.exchange import pe_rank, ring_sum, tile_address
+from tilewright.interop.kernbench.ccl.algorithms import pe_rank, ring_sum, tile_address
 
 TOPOLOGY = "ring_1d"
 

@@ -5,7 +5,7 @@ Rank r has the children 2r + 1 and 2r + 2. Sums go up to rank 0, the result come
 
 from typing import Any
 
-from tilewright.interop.kernbench.ccl.algorithms.exchange import pe_rank, tile_address
+from tilewright.interop.kernbench.ccl.algorithms import pe_rank, tile_address
 
 TOPOLOGY = "tree_binary"
 

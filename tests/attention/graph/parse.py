@@ -1,4 +1,4 @@
-"""From the text form back to a graph."""
+"""From the text form back to a graph: the text says everything but the values of parameters."""
 
 import json
 import math
@@ -9,24 +9,30 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from tilewright.attention.graph.dtype import DType
-from tilewright.attention.graph.format import FORMAT, Leading, Side
-from tilewright.attention.graph.geometry import FlowKind, Geometry
-from tilewright.attention.graph.graph import Graph
-from tilewright.attention.graph.node import Node
-from tilewright.attention.graph.op import Op
-from tilewright.attention.graph.output import Branch, Estimate, EstimateOver, Output
-from tilewright.attention.graph.text import VERSION
-from tilewright.attention.graph.type import ValueType
-from tilewright.attention.graph.variable import (
+from tilewright.attention.graph import (
+    FORMAT,
+    Branch,
+    DType,
+    Estimate,
+    EstimateOver,
     Field,
     FieldWrite,
+    FlowKind,
+    Geometry,
+    Graph,
     Inherit,
+    Leading,
+    Node,
+    Op,
+    Output,
     Parameter,
+    Side,
     StateVar,
     StateWrite,
+    ValueType,
+    verify_graph,
 )
-from tilewright.attention.graph.verify import verify_graph
+from tilewright.attention.graph.text import VERSION
 from tilewright.errors import GraphError, TilewrightError
 
 _NAME = r"[\w.]+"

@@ -1,9 +1,10 @@
-"""The ready flows: what each does, keeps and comes from, in a line or in a table of Markdown."""
+"""The page ``docs/flows.md``: what each ready flow does, keeps and comes from."""
 
 from collections.abc import Iterable
 
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.flow.registry import get
+from tilewright.attention.flows.ready import flow_summary
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, ValueType
 
 GQA = Geometry.gqa(page_size=16, head_dim=128, query_heads=4)
@@ -39,15 +40,6 @@ Triton's compiler makes GPU code of every op; no GPU has run it.
 
 ```
 """
-
-
-def flow_summary(flow: type) -> str:
-    """Return the rule of a ready flow: the first paragraph of its docstring, as one line.
-
-    >>> flow_summary(get("quest"))
-    'score(P) = max_g bound_g(P)'
-    """
-    return " ".join((flow.__doc__ or "").split("\n\n")[0].split()).rstrip(".")
 
 
 def flow_page(names: Iterable[str]) -> str:
