@@ -73,9 +73,10 @@ class Emitted:
     ) -> "Emitted":
         """Make a kernel with the stages of its traffic; of some nothing else is known."""
         known = tuple(item for item in traffic if isinstance(item, Traffic))
-        stages = [item.stage if isinstance(item, Traffic) else item for item in traffic]
-        each = tuple(dict.fromkeys(stages))
-        kernel = Kernel(name, grid, tuple(body.arguments), tile, each, known)
+        stages = dict.fromkeys(
+            each.stage if isinstance(each, Traffic) else each for each in traffic
+        )
+        kernel = Kernel(name, grid, tuple(body.arguments), tile, tuple(stages), known)
         return Emitted(kernel, (*ahead, Function(name, purpose, body.arguments, body.statements)))
 
 
