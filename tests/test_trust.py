@@ -53,6 +53,7 @@ OWN = {
     "attention/backends/reference/namespace.py",  # a library by its name
     "attention/backends/triton/step.py",  # a library by its name
     "attention/planner/policy.py",  # arithmetic over known names, checked node by node
+    "programs/__init__.py",  # modules of its own folder of built-in programs
     "validation/triton/scalar.py",  # text of the oracle itself
     "bench/peers/__init__.py",  # a module of ours by its name
     "bench/peers/triton_interpreter.py",  # what a process of ours answers
@@ -63,6 +64,7 @@ OWN = {
     "interop/kernbench/names.py",  # a table of ours
     "models/model.py",  # a library by its name
     "native/__init__.py",  # the compiled module
+    "programs/__init__.py",  # modules of the package by their names
 }
 """Files that run code of the package itself, or of a library that is installed."""
 

@@ -11,7 +11,7 @@ import typer
 
 from tilewright.cli.app import build_command, run
 from tilewright.cli.group import COMMANDS, list_commands
-from tilewright.cli.usage import named_command
+from tilewright.cli.shell import named_command
 
 HEAVY = (
     "numpy",

@@ -48,13 +48,19 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+IN_CHECKOUT = """
+import sys
+# an editable install finds the package by a hook, before any path is looked at
+sys.meta_path = [each for each in sys.meta_path if not type(each).__module__.startswith("_edit")]
+sys.path.insert(0, sys.argv.pop(1))
+from tilewright.cli.main import main
+sys.exit(main())
+"""
+
+
 def output_of(checkout: Path, *arguments: str) -> str:
-    text = f"import sys; sys.path.insert(0, {str(checkout)!r}); sys.argv[0] = 'tilewright'\n"
-    text += "from tilewright.cli.main import main; sys.exit(main())"
-    run = subprocess.run(
-        (sys.executable, "-c", text, *arguments), capture_output=True, text=True, check=True
-    )
-    return run.stdout
+    command = (sys.executable, "-c", IN_CHECKOUT, str(checkout), *arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("group", ["", "machine"])

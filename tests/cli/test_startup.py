@@ -22,7 +22,7 @@ def test_keys_of_a_machine_that_have_no_effect_are_told(capsys: pytest.CaptureFi
     ("bench", "runs"),
     [
         ("collectives", "tilewright.cli.command.bench.collectives.run_collectives_bench"),
-        ("language", "tilewright.cli.command.bench.language.run_language_bench"),
+        ("language", "tilewright.cli.command.bench.speed.run_language_bench"),
     ],
 )
 def test_a_bench_that_simulates_tells_its_engine_first(

@@ -9,7 +9,7 @@ from tests.fuzz.machine_input import field_lines
 from tests.fuzz.model_input import write_tiny_gguf
 from tests.fuzz.mutation import odd_number
 from tilewright.cli.app import build_command
-from tilewright.cli.usage import named_command
+from tilewright.cli.shell import named_command
 
 __all__ = ("run_command_line",)
 

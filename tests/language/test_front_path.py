@@ -36,7 +36,7 @@ def test_compiled_code_keeps_and_loses_the_pages_that_the_mmu_does(
         x = bed.place(np.arange(8 * 1024, dtype=np.float32))
         out = bed.place(np.zeros(4, np.float32))
         results = [bed.launch(touch, x, out, tuple(places), grid=(2,)) for places in launches]
-        state = bed.workspace._mmu(bed.pes[0]).state
+        state = bed.workspace._mmus[bed.pes[0]].state
         kept = [(page, [walk.command for walk in walks]) for page, walks in state.tlb.items()]
         seen.append((results, state.hits, state.walks, kept, bed.read(out).tobytes()))
     assert seen[0] == seen[1]

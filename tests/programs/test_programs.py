@@ -52,7 +52,7 @@ MISTAKES = {
     ),
     "quest_decode": ("builtin.quest_decode._choose_pages", "descending=True", "descending=False"),
     "ring_attention": ("ring_kernel._masked", "rows >= keys", "rows > keys"),
-    "decode_merge": ("softmax_state.merge_softmax", "+ other.total", "+ one.total"),
+    "decode_merge": ("attention.merge_softmax", "+ other.total", "+ one.total"),
     "stream": ("builtin.stream.triad_kernel", "a + factor * b", "b + factor * a"),
     "pointer_chase": ("builtin.pointer_chase.chase_kernel", "range(hops)", "range(hops - 1)"),
     "va_offset_verify": ("builtin.va_offset_verify.offset_kernel", "(program + shift)", "(shift)"),

@@ -7,7 +7,7 @@ from tests.report.probe_records import record_of, row_of
 from tests.report.quality.records import compare_record, quality_row
 from tilewright.records import RunParts, installed_versions
 from tilewright.records.bench import CollectiveRow, CollectivesBenchRecord
-from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
+from tilewright.records.run.record import RunSweepRecord, SweepPoint
 from tilewright.report.collectives_plot import draw_collectives
 from tilewright.report.decode_page.page import decode_page_text
 from tilewright.report.decode_page.plot import draw_quality_over_latency, draw_stages

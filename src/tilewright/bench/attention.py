@@ -27,7 +27,11 @@ from tilewright.records.bench import (
 REQUIRED_RATIO = 4.0
 REQUIRED_GROWTH = 1.2
 DENSE_TOLERANCE = 1e-5  # relative to the row norm, float32
+FLOAT32 = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
 PREFILL_TOKENS = 8192  # written at a time: bounds the memory of the set-up
+
+SIZES = ("context", "page_size", "head_dim", "query_heads", "pages", "threads")
+"""Fields of the workload that are those of the spec."""
 
 Progress = Callable[[str], None]
 Runner = Callable[[], object]
@@ -89,14 +93,8 @@ def run_attention_bench(spec: BenchSpec, *, progress: Progress) -> AttentionBenc
 
 def _load(spec: BenchSpec) -> Loaded:
     """Long requests first, page after page; short ones share a quarter of their pages."""
-    float32 = DType.FLOAT32
     geometry = Geometry.gqa(
-        page_size=spec.page_size,
-        head_dim=spec.head_dim,
-        query_heads=spec.query_heads,
-        kv_dtype=float32,
-        query_dtype=float32,
-        field_dtype=float32,
+        page_size=spec.page_size, head_dim=spec.head_dim, query_heads=spec.query_heads, **FLOAT32
     )
     reserved = Reserved(1, 1)
     session = Session(
@@ -195,13 +193,7 @@ def _record(spec: BenchSpec, best: Mapping[str, float], error: float) -> Attenti
         torch=metadata.version("torch"),
         seed=spec.seed,
         workload=AttentionWorkload(
-            rows=spec.requests * spec.kv_heads,
-            context=spec.context,
-            page_size=spec.page_size,
-            head_dim=spec.head_dim,
-            query_heads=spec.query_heads,
-            pages=spec.pages,
-            threads=spec.threads,
+            rows=spec.requests * spec.kv_heads, **{name: getattr(spec, name) for name in SIZES}
         ),
         quest_128k_vs_dense_torch=ratio,
         growth=growth,

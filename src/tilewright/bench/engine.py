@@ -86,12 +86,12 @@ def engine_kinds() -> tuple[EngineKind, ...]:
 
 def run_engine_bench(*, progress: Progress, seed: int = 1, rounds: int = 5) -> EngineBenchRecord:
     """Engines and peers take turns on every load; the best time of each counts."""
-    message_peer, flit_peer = load_peer("simpy_message"), load_peer("simpy_flit")
+    peer = load_peer("simpy_message")
     rows: list[EngineWorkloadRow] = []
     for workload in engine_workloads(seed):
         progress(f"{workload.name}: {workload.meaning}")
         is_open = isinstance(workload.load, NetworkLoad)
-        run_peer = message_peer.run_open if is_open else message_peer.run_closed
+        run_peer = peer.run_open if is_open else peer.run_closed
         runners: dict[str, Runner] = {
             MESSAGE: partial(run_peer, workload.load),
             **_engine_runners(workload.load),
@@ -100,7 +100,7 @@ def run_engine_bench(*, progress: Progress, seed: int = 1, rounds: int = 5) -> E
     progress("a slice of the open loop at flit level")
     part = mesh_load(MeshSpec(SIDE), 300, LOAD, seed)
     in_flits: dict[str, Runner] = {
-        FLITS: partial(flit_peer.run_open, part),
+        FLITS: partial(peer.run_flits, part),
         **_engine_runners(part),
     }
     rows += _rows(SLICE, _measure(in_flits, 2))
@@ -114,7 +114,7 @@ def run_engine_bench(*, progress: Progress, seed: int = 1, rounds: int = 5) -> E
         growth_64_to_1024=growth_figure(growth),
         growth=growth,
         workloads=tuple(rows),
-        simpy_timeouts_per_s=message_peer.bare_timeout_rate(NUM_TIMEOUTS),
+        simpy_timeouts_per_s=peer.bare_timeout_rate(NUM_TIMEOUTS),
         invariant_cost=_invariant_cost(seed, rounds),
     )
 

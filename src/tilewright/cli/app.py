@@ -8,8 +8,7 @@ import typer
 
 import tilewright
 from tilewright.cli.group import LazyGroup
-from tilewright.cli.shell import run_command
-from tilewright.cli.usage import named_command
+from tilewright.cli.shell import named_command, run_command
 from tilewright.errors import UsageError
 from tilewright.trust import refused_code
 

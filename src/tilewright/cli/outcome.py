@@ -8,8 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from tilewright.cli.output import printable
-from tilewright.cli.usage import PROGRAM
+from tilewright.cli.output import PROGRAM, printable
 from tilewright.errors import InternalError, TilewrightError
 from tilewright.records import Document, canonical_json, describe_failure
 

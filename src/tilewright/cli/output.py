@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TextIO
 
+PROGRAM = "tilewright"
+
 
 def printable(text: str, kept: str = "\n") -> str:
     r"""Return a text with escapes for what a terminal would obey: files may have anything in them.

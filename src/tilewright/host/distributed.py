@@ -86,14 +86,10 @@ class Distributed(PointToPoint):
         async_op: bool,
         options: CallKeys,
     ) -> Handle | None:
-        own = Piece(tensor)
-        return self._call(
-            Operation.ALL_GATHER,
-            group,
-            lambda rank: Buffers(only_at(rank, own, len(targets)), targets),
-            async_op,
-            options,
-        )
+        def buffers(rank: int) -> Buffers:
+            return Buffers(only_at(rank, Piece(tensor), len(targets)), targets)
+
+        return self._call(Operation.ALL_GATHER, group, buffers, async_op, options)
 
     # -- each rank gets its part -----------------------------------------------------------------
 
@@ -135,15 +131,10 @@ class Distributed(PointToPoint):
         async_op: bool,
         options: CallKeys,
     ) -> Handle | None:
-        own = Piece(output)
-        return self._call(
-            Operation.REDUCE_SCATTER,
-            group,
-            lambda rank: Buffers(sources, only_at(rank, own, len(sources))),
-            async_op,
-            options,
-            op=op,
-        )
+        def buffers(rank: int) -> Buffers:
+            return Buffers(sources, only_at(rank, Piece(output), len(sources)))
+
+        return self._call(Operation.REDUCE_SCATTER, group, buffers, async_op, options, op=op)
 
     def all_to_all(
         self,
@@ -156,13 +147,11 @@ class Distributed(PointToPoint):
         """The s-th output is what rank s has for this rank; sizes may differ."""
         inputs = self._pieces("all_to_all", input_tensor_list, group)
         outputs = self._pieces("all_to_all", output_tensor_list, group)
-        return self._call(
-            Operation.ALL_TO_ALL,
-            group,
-            lambda rank: pairs_of(rank, outputs, inputs),
-            async_op,
-            options,
-        )
+
+        def buffers(rank: int) -> Buffers:
+            return pairs_of(rank, outputs, inputs)
+
+        return self._call(Operation.ALL_TO_ALL, group, buffers, async_op, options)
 
     def all_to_all_single(
         self,
@@ -179,13 +168,11 @@ class Distributed(PointToPoint):
         size = self._group(where, group).size
         inputs = rows_by_size(where, input, input_split_sizes, size)
         outputs = rows_by_size(where, output, output_split_sizes, size)
-        return self._call(
-            Operation.ALL_TO_ALL,
-            group,
-            lambda rank: pairs_of(rank, outputs, inputs),
-            async_op,
-            options,
-        )
+
+        def buffers(rank: int) -> Buffers:
+            return pairs_of(rank, outputs, inputs)
+
+        return self._call(Operation.ALL_TO_ALL, group, buffers, async_op, options)
 
     # -- one rank sends or gets it ---------------------------------------------------------------
 

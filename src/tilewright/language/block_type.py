@@ -80,8 +80,7 @@ class PointerType:
     def is_floating(self) -> bool:
         return False
 
-    def is_int(self) -> bool:
-        return False
+    is_int = is_floating
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PointerType) and other.element_ty is self.element_ty

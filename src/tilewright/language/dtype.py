@@ -131,8 +131,7 @@ class DType:
     def is_ptr(self) -> bool:
         return False
 
-    def is_block(self) -> bool:
-        return False
+    is_block = is_ptr
 
     def get_int_max_value(self) -> int:
         """The largest value of an integer dtype."""

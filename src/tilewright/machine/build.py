@@ -24,14 +24,6 @@ _OF_A_PE = frozenset((NodeKind.PE_DMA, NodeKind.PE_CPU, NodeKind.HBM_CTRL))
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
-    """What sits on which router of a cube."""
-
-    node: str
-    router: str
-
-
-@dataclass(frozen=True, slots=True)
 class Machine:
     """What the hardware is. Nodes and links are known by their position in the tuples."""
 
@@ -87,14 +79,14 @@ class Machine:
         """Virtual channels of a link."""
         return self.routes.levels.num_virtual_channels
 
-    def attachments(self) -> tuple[Attachment, ...]:
-        """Who sits on which router, for every cube."""
+    def attachments(self) -> dict[str, str]:
+        """Return the router on which each node of a cube sits."""
         topology = self.routes.topology
-        return tuple(
-            Attachment(self.nodes[base + node].name, self.nodes[base + router].name)
+        return {
+            self.nodes[base + node].name: self.nodes[base + router].name
             for base in topology.node_base
             for node, router in sorted(topology.die.seats.items())
-        )
+        }
 
 
 def build_machine(spec: MachineSpec) -> Machine:

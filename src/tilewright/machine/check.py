@@ -71,71 +71,68 @@ def warnings_of(machine: Machine) -> tuple[str, ...]:
     )
 
 
-def credit_round_trip_ps(link: Link, following: Link, *, num_flits: int, flit_bytes: int) -> int:
-    """From a packet's start on a link until its credit is back, with nothing else on the way."""
+def credit_round_trip_ps(
+    link: Link, following: Link | None, *, num_flits: int, flit_bytes: int
+) -> int:
+    """Return the time from a packet's start on a link until its credit is back.
+
+    Nothing else is on the way. Without a following link the packet ends at a memory.
+    """
     cycle_ps = flit_ps(flit_bytes=flit_bytes, bytes_per_us=link.bytes_per_us)
-    next_ps = flit_ps(flit_bytes=flit_bytes, bytes_per_us=following.bytes_per_us)
-    if following.reassemble:
-        through_ps = num_flits * (cycle_ps + next_ps)
-    else:
-        through_ps = max(cycle_ps + num_flits * next_ps, num_flits * cycle_ps + next_ps)
+    through_ps = num_flits * cycle_ps
+    if following is not None:
+        next_ps = flit_ps(flit_bytes=flit_bytes, bytes_per_us=following.bytes_per_us)
+        if following.reassemble:
+            through_ps += num_flits * next_ps
+        else:
+            through_ps = max(cycle_ps + num_flits * next_ps, through_ps + next_ps)
     return link.latency_ps + through_ps + link.credit_ps
 
 
-def needed_buffer_bytes(link: Link, following: Link, *, packet_bytes: int, flit_bytes: int) -> int:
-    """The least buffer behind a link with which the slower of the two never waits for credits."""
+def needed_buffer_bytes(
+    link: Link, following: Link | None, *, packet_bytes: int, flit_bytes: int
+) -> int:
+    """Return the least buffer behind a link with which the slower never waits for credits."""
     num_flits = packet_bytes // flit_bytes
-    rate = min(link.bytes_per_us, following.bytes_per_us)
+    rate = min(each.bytes_per_us for each in (link, following or link))
     packet_ps = num_flits * flit_ps(flit_bytes=flit_bytes, bytes_per_us=rate)
     trip_ps = credit_round_trip_ps(link, following, num_flits=num_flits, flit_bytes=flit_bytes)
     return -(-trip_ps // packet_ps) * packet_bytes
 
 
 def _buffer_warnings(machine: Machine) -> Iterator[str]:
-    spec = machine.spec
-    needed: dict[str, tuple[int, int, str]] = {}
-    for number, following in _followings(machine):
-        link = machine.links[number]
-        field = _BUFFER_FIELDS[machine.nodes[link.dst].kind]
+    packet_bytes, flit_bytes = machine.spec.packet_bytes, machine.spec.flit_bytes
+    needed: dict[str, tuple[int, int]] = {}
+    for field, number, following in _buffers(machine):
         least = needed_buffer_bytes(
-            link,
-            machine.links[following],
-            packet_bytes=spec.packet_bytes,
-            flit_bytes=spec.flit_bytes,
+            machine.links[number], following, packet_bytes=packet_bytes, flit_bytes=flit_bytes
         )
         if least > needed.get(field, (0,))[0]:
-            needed[field] = least, link.buffer_bytes, machine.link_name(number)
-    for field, number in _memory_links(machine):
-        link = machine.links[number]
-        least = _needed_before_memory(machine, link)
-        if least > needed.get(field, (0,))[0]:
-            needed[field] = least, link.buffer_bytes, machine.link_name(number)
-    for field, (least, found, name) in needed.items():
-        if found // spec.packet_bytes * spec.packet_bytes < least:
+            needed[field] = least, number
+    for field, (least, number) in needed.items():
+        found = machine.links[number].buffer_bytes
+        if found // packet_bytes * packet_bytes < least:
             yield (
                 f"{field}: found {format_bytes(found)}, needed {format_bytes(least)} for the full "
-                f"rate of {name}: its rate x the credit's round trip + one packet"
+                f"rate of {machine.link_name(number)}: its rate x the credit's round trip + one "
+                "packet"
             )
 
 
-def _memory_links(machine: Machine) -> Iterator[tuple[str, int]]:
-    """Return the links that end at a memory of the package, with the field of its buffer."""
+def _buffers(machine: Machine) -> Iterator[tuple[str, int, Link | None]]:
+    """Yield the field of the buffer behind a link, the link, and one that packets go to next.
+
+    None: it ends at a memory of the package.
+    """
+    for number, following in _followings(machine):
+        kind = machine.nodes[machine.links[number].dst].kind
+        yield _BUFFER_FIELDS[kind], number, machine.links[following]
     cube = machine.spec.cube
-    fields = {NodeKind.HBM_CTRL: "cube.hbm.buffer_bytes", NodeKind.SRAM: "cube.sram.buffer_bytes"}
-    blocks = {NodeKind.HBM_CTRL: cube.hbm, NodeKind.SRAM: cube.sram}
+    blocks = {NodeKind.HBM_CTRL: ("cube.hbm", cube.hbm), NodeKind.SRAM: ("cube.sram", cube.sram)}
     for number, link in enumerate(machine.links):
-        kind = machine.nodes[link.dst].kind
-        if kind in fields and blocks[kind].impl is None:
-            yield fields[kind], number
-
-
-def _needed_before_memory(machine: Machine, link: Link) -> int:
-    """Return the least buffer in front of a memory with which the link never waits for credits."""
-    spec = machine.spec
-    num_flits = spec.packet_bytes // spec.flit_bytes
-    packet_ps = num_flits * flit_ps(flit_bytes=spec.flit_bytes, bytes_per_us=link.bytes_per_us)
-    trip_ps = link.latency_ps + packet_ps + link.credit_ps
-    return -(-trip_ps // packet_ps) * spec.packet_bytes
+        path, block = blocks.get(machine.nodes[link.dst].kind, ("", None))
+        if block is not None and block.impl is None:
+            yield f"{path}.buffer_bytes", number, None
 
 
 def _followings(machine: Machine) -> Iterator[tuple[int, int]]:

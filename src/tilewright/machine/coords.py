@@ -6,6 +6,8 @@ from enum import Enum
 
 from tilewright.errors import SpecError
 
+HARDWARE_AXES = ("pe", "cube", "sip")
+
 
 class Side(Enum):
     """A side of a die, and the direction of a packet that leaves by it."""
@@ -60,9 +62,6 @@ class PeCoord:
     @property
     def cube_coord(self) -> CubeCoord:
         return CubeCoord(self.sip, self.cube)
-
-
-HARDWARE_AXES = ("pe", "cube", "sip")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,19 @@ from tilewright.machine.route import RouteTable
 EdgeArray = NDArray[np.int64]
 """One row for each edge: who waits, and for whom."""
 
+Channel = tuple[int, int]
+"""A link and a level (or any other number of its virtual channel)."""
+
+Edge = tuple[Channel, Channel]
+
+# By which sides a packet that leaves by a side may have come: straight on, or from row to column.
+_ENTRIES = {
+    Side.EAST: (Side.WEST,),
+    Side.WEST: (Side.EAST,),
+    Side.NORTH: (Side.SOUTH, Side.EAST, Side.WEST),
+    Side.SOUTH: (Side.NORTH, Side.EAST, Side.WEST),
+}
+
 
 def find_cycle(edges: EdgeArray, num_channels: int) -> list[int]:
     """A cycle of channels, or nothing. Channels that wait for nobody are taken away in rounds."""
@@ -61,20 +74,6 @@ def _walk_cycle(edges: EdgeArray) -> list[int]:
         path.append(at)
         at = following[at]
     return path[seen[at] :]
-
-
-Channel = tuple[int, int]
-"""A link and a level (or any other number of its virtual channel)."""
-
-Edge = tuple[Channel, Channel]
-
-# By which sides a packet that leaves by a side may have come: straight on, or from row to column.
-_ENTRIES = {
-    Side.EAST: (Side.WEST,),
-    Side.WEST: (Side.EAST,),
-    Side.NORTH: (Side.SOUTH, Side.EAST, Side.WEST),
-    Side.SOUTH: (Side.NORTH, Side.EAST, Side.WEST),
-}
 
 
 def check_no_deadlock(routes: RouteTable) -> None:

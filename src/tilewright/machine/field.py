@@ -14,6 +14,26 @@ LISTS = frozenset(
     {"cube.hbm.address_map", "cube.m_cpu_position_um", "cube.sram_position_um"}
 )  # fields whose value is a list, kept as one text
 
+HOST_LINK = "host.pcie.lanes"
+NOC_RATE, ATTACH_RATE = "cube.noc.bytes_per_us", "cube.noc.attach_bytes_per_us"
+UCIE_RATE, FABRIC_RATE = "cube.ucie.bytes_per_us", "fabric.bytes_per_us"
+_NODE_LATENCIES = {
+    NodeKind.ROUTER: "cube.noc.router_ps",
+    NodeKind.RING_ROUTER: "cube.noc.router_ps",
+    NodeKind.CROSSBAR: "cube.noc.router_ps",
+    NodeKind.CONNECTION: "cube.ucie.side_ps",
+    NodeKind.IO_CONNECTION: "cube.ucie.side_ps",
+    NodeKind.IO_NOC: "sip.io.noc_ps",
+    NodeKind.PCIE_EP: "host.pcie.endpoint_ps",
+    NodeKind.SWITCH: "fabric.switch_ps",
+    NodeKind.SRAM: "cube.sram.access_ps",
+}
+_ATTACH_RATES = {
+    NodeKind.SRAM: "cube.sram.bytes_per_us",
+    NodeKind.PCIE_EP: HOST_LINK,
+    NodeKind.IO_CPU: "sip.io.attach_bytes_per_us",
+}
+
 
 def flat_fields(spec: MachineSpec) -> dict[str, Scalar]:
     """Return every value of a machine by its path.
@@ -55,29 +75,6 @@ def spec_of_fields(fields: Mapping[str, Scalar]) -> MachineSpec:
 
 def _items(text: str) -> tuple[str | int, ...]:
     return tuple(int(item) if item.isdecimal() else item for item in text.split(SEPARATOR))
-
-
-HOST_LINK = "host.pcie.lanes"
-NOC_RATE, ATTACH_RATE = "cube.noc.bytes_per_us", "cube.noc.attach_bytes_per_us"
-UCIE_RATE, FABRIC_RATE = "cube.ucie.bytes_per_us", "fabric.bytes_per_us"
-
-_NODE_LATENCIES = {
-    NodeKind.ROUTER: "cube.noc.router_ps",
-    NodeKind.RING_ROUTER: "cube.noc.router_ps",
-    NodeKind.CROSSBAR: "cube.noc.router_ps",
-    NodeKind.CONNECTION: "cube.ucie.side_ps",
-    NodeKind.IO_CONNECTION: "cube.ucie.side_ps",
-    NodeKind.IO_NOC: "sip.io.noc_ps",
-    NodeKind.PCIE_EP: "host.pcie.endpoint_ps",
-    NodeKind.SWITCH: "fabric.switch_ps",
-    NodeKind.SRAM: "cube.sram.access_ps",
-}
-
-_ATTACH_RATES = {
-    NodeKind.SRAM: "cube.sram.bytes_per_us",
-    NodeKind.PCIE_EP: HOST_LINK,
-    NodeKind.IO_CPU: "sip.io.attach_bytes_per_us",
-}
 
 
 def rate_field(machine: Machine, link_id: int) -> str:

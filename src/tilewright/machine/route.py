@@ -26,10 +26,15 @@ from enum import Enum
 from types import MappingProxyType
 
 from tilewright.errors import InternalError, SpecError
-from tilewright.machine.coords import CubeCoord, PeCoord, Side, SipCoord
+from tilewright.machine.coords import Side
 from tilewright.machine.node import Link, reverse_link
 from tilewright.machine.topology.machine import Topology
 from tilewright.units import flit_ps
+
+Hop = tuple[int, int]
+"""A link, and the virtual channel of the buffer behind it."""
+
+Route = tuple[Hop, ...]
 
 
 class Traffic(Enum):
@@ -71,11 +76,6 @@ def plan_levels(num_sublevels: int) -> LevelScheme:
     last = len(order) * num_sublevels
     return LevelScheme(MappingProxyType(bases), last=last, num_levels=last + num_sublevels)
 
-
-Hop = tuple[int, int]
-"""A link, and the virtual channel of the buffer behind it."""
-
-Route = tuple[Hop, ...]
 
 _LevelHops = list[tuple[int, int]]  # links with levels, before traffic picks the channel
 
@@ -152,12 +152,11 @@ class RouteTable:
             raise SpecError(what, f"spread {spread!r}", "an int of at least 0", fix)
 
     def _sip_of(self, node: int) -> int:
-        match self.topology.nodes[node].where:
-            case SipCoord(sip=sip) | CubeCoord(sip=sip) | PeCoord(sip=sip):
-                return sip
-            case None:
-                name = self.topology.nodes[node].name
-                raise InternalError("route", name, "a node of a SIP", "report this")
+        where = self.topology.nodes[node].where
+        if where is None:
+            name = self.topology.nodes[node].name
+            raise InternalError("route", name, "a node of a SIP", "report this")
+        return where.sip
 
     def _cube_of(self, node: int) -> int:
         cube = self.topology.cube_of(node)
@@ -175,7 +174,9 @@ class RouteTable:
             return
         level = self.levels.moving[Side.SOUTH]
         if cube is not None:
-            at = self._climb(hops, at, cube, spread)
+            row = topology.grid.cell(topology.grid.cube_coord(cube))[1]
+            for _ in range(row + 1):  # north along the column of cubes, to the IO chiplet
+                at = self._leave(hops, at, Side.NORTH, spread)
             level = self.levels.moving[Side.NORTH]
         for step in topology.fabric.steps(source_sip, target_sip, spread):
             self._through_io(hops, at, step.out_port, (level, step.level))
@@ -191,13 +192,6 @@ class RouteTable:
         inward = self.topology.chiplets[self._sip_of(one)].inward
         hops.append((inward[one], levels[0]))
         hops.append((reverse_link(inward[other]), levels[1]))
-
-    def _climb(self, hops: _LevelHops, at: int, cube: int, spread: int) -> int:
-        """North along the column of cubes; returns the connection of the IO chiplet."""
-        num_rows = self.topology.grid.cell(self.topology.grid.cube_coord(cube))[1] + 1
-        for _ in range(num_rows):
-            at = self._leave(hops, at, Side.NORTH, spread)
-        return at
 
     def _descend(self, hops: _LevelHops, at: int, goal: int, level: int, spread: int) -> None:
         """From a node of the IO chiplet, south along the column of cubes, to a node of a cube."""

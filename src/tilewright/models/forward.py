@@ -23,6 +23,8 @@ from tilewright.models.weights import (
     namespace_of,
 )
 
+Integers: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
+
 
 def feed_forward(xp: Any, inputs: Array, ffn: FfnWeights, experts: ExpertShape | None) -> Array:
     """[tokens, hidden] -> [tokens, hidden]."""
@@ -97,9 +99,6 @@ def _swiglu(xp: Any, inputs: Array, gate_up: Array, down: Array) -> Array:
 def _sigmoid(xp: Any, values: Array) -> Array:
     """By tanh, which does not overflow."""
     return 0.5 * xp.tanh(0.5 * values) + 0.5
-
-
-Integers: TypeAlias = Sequence[int] | npt.NDArray[np.int64]
 
 
 class AttentionStep(Protocol):

@@ -128,11 +128,6 @@ class SoftmaxState(NamedTuple):
     output: Any  # (rows, head_dim) weighted sum of values, not yet divided
 
 
-def scaled(q: Any, scale: float) -> Any:
-    """Return queries whose scores are in units of log 2."""
-    return (q * (scale * LOG2_E)).to(q.dtype)
-
-
 def begin_softmax(rows: int, head_dim: int) -> SoftmaxState:
     """Return the state before any key."""
     return SoftmaxState(

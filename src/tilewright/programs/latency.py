@@ -60,8 +60,8 @@ def latency_of(machine: Machine, path: Path) -> Latency:
         return Latency(0, 0, 0, 0, 0)
     steps = _Steps(machine, path)
     rounds_ps = max(0, path.commands - 1) * max(map(steps.command_ps, path.pes))
-    around_ps = rounds_ps + min(steps.there_ps(pe) for pe in path.pes)
-    around_ps += min(steps.back_ps(pe) for pe in path.pes)
+    around_ps = rounds_ps + min(steps.command(pe).there_ps for pe in path.pes)
+    around_ps += min(steps.command(pe).back_ps for pe in path.pes)
     load_ps = min(map(steps.first_load_ps, path.pes))
     store_ps = min(map(steps.store_ps, path.pes))
     flit_time_ps = flit_ps(
@@ -86,21 +86,20 @@ class _Steps:
         self._machine, self._path = machine, path
         self._issue_ps, self._dispatch_ps = pe.cpu.command_ps, pe.scheduler.command_ps
         self._known_ps = min(pe.mmu.hit_ps, pe.mmu.walk_ps)
-        self._translation_ps = pe.mmu.walk_ps if path.walks else self._known_ps
+        translation_ps = pe.mmu.walk_ps if path.walks else self._known_ps
         self._commands = command_times(machine, path.pes) if path.commands else {}
         self._accesses: dict[tuple[PeCoord, bool, bool], AccessTime] = {}
         self.compute_ps = 2 * self._dispatch_ps if path.computes else 0
         """Operands are read from the TCM, then the unit begins."""
+        self._until_sent_ps = self._issue_ps + translation_ps + self._dispatch_ps
+        """From a program's start until its first access sets out."""
         self.send_ps = 2 * self._dispatch_ps  # a part of the command, and a look at the credits
 
-    def there_ps(self, pe: PeCoord) -> int:
-        return self._commands.get(pe, NO_COMMAND).there_ps
-
-    def back_ps(self, pe: PeCoord) -> int:
-        return self._commands.get(pe, NO_COMMAND).back_ps
+    def command(self, pe: PeCoord) -> CommandTime:
+        return self._commands.get(pe, NO_COMMAND)
 
     def command_ps(self, pe: PeCoord) -> int:
-        return self.there_ps(pe) + self.back_ps(pe)
+        return self.command(pe).there_ps + self.command(pe).back_ps
 
     def _access(self, pe: PeCoord, *, is_write: bool, is_open: bool) -> AccessTime:
         key = pe, is_write, is_open
@@ -111,18 +110,15 @@ class _Steps:
             )
         return self._accesses[key]
 
-    def _until_sent_ps(self) -> int:
-        """Return the time from a program's start until its first access sets out."""
-        return self._issue_ps + self._translation_ps + self._dispatch_ps
+    def _first_read(self, pe: PeCoord) -> AccessTime:
+        return self._access(pe, is_write=False, is_open=not self._path.opens)
 
     def first_load_ps(self, pe: PeCoord) -> int:
-        read = self._access(pe, is_write=False, is_open=not self._path.opens)
-        return self._until_sent_ps() + read.total_ps
+        return self._until_sent_ps + self._first_read(pe).total_ps
 
     def beside_data_ps(self, pe: PeCoord) -> int:
         """Return the time before a slice's first data, and behind its last."""
-        read = self._access(pe, is_write=False, is_open=not self._path.opens)
-        return self._until_sent_ps() + read.total_ps - read.data_ps
+        return self.first_load_ps(pe) - self._first_read(pe).data_ps
 
     def _loads_ps(self, pe: PeCoord) -> int:
         """Return the time of all loads that follow one another.
@@ -155,8 +151,8 @@ class _Steps:
 
     def _before_ps(self, pe: PeCoord) -> int:
         """Return the time from the host's submission until a PE has computed something."""
-        return self.there_ps(pe) + self._loads_ps(pe) + self.compute_ps
+        return self.command(pe).there_ps + self._loads_ps(pe) + self.compute_ps
 
     def _behind_ps(self, pe: PeCoord) -> int:
         """Return the time from then until the host knows that it is stored."""
-        return self.store_ps(pe) + self.back_ps(pe)
+        return self.store_ps(pe) + self.command(pe).back_ps

@@ -7,6 +7,14 @@ from tilewright.records.bench import (
     EngineWorkloadRow,
     GrowthRow,
 )
+from tilewright.records.check import (
+    Breakdown,
+    OracleRow,
+    ProbeRecord,
+    ProbeRow,
+    SkippedCase,
+    ValidateRecord,
+)
 from tilewright.records.demo import DemoRecord
 from tilewright.records.document import (
     Document,
@@ -31,7 +39,6 @@ from tilewright.records.machine import (
     MachineImportRecord,
     MachineShowRecord,
 )
-from tilewright.records.probe import Breakdown, ProbeRecord, ProbeRow, SkippedCase
 from tilewright.records.run.part import Bottleneck, RunParts
 from tilewright.records.run.record import (
     LaunchRow,
@@ -40,7 +47,6 @@ from tilewright.records.run.record import (
     Totals,
     WhatRan,
 )
-from tilewright.records.validate import OracleRow, ValidateRecord
 from tilewright.records.whole_file import (
     check_target,
     check_targets,

@@ -31,6 +31,8 @@ from tilewright.runtime.tensor.storage import DeviceStorage
 from tilewright.runtime.tensor.tensor import Tensor, device_tensor
 from tilewright.runtime.transfer import Bytes, read_parts, send_mapping, write_parts
 
+MAX_NAMES = 4
+
 
 class Notes(list[str]):
     """Texts in the order in which they came, each once, however often a program repeats itself."""
@@ -44,9 +46,6 @@ class Notes(list[str]):
         """Add those of the texts that are not there."""
         for text in texts:
             self.append(text)
-
-
-MAX_NAMES = 4
 
 
 class OneRowNote:
@@ -93,10 +92,9 @@ class OneRowNote:
 
 def _divides(placement: Placement, targets: Targets) -> bool:
     """Return whether a level of the policy has several units to divide rows among."""
-    all_units = (targets.sips, targets.cubes, targets.pes)
     return any(
         level.layout is LayoutWord.ROW_WISE and (level.num_units or len(units)) > 1
-        for level, units in zip(placement.policy.levels, all_units, strict=True)
+        for level, units in zip(placement.policy.levels, targets, strict=True)
     )
 
 
@@ -109,11 +107,7 @@ class Deployments:
         self._driver = driver
         self._targets_of = targets_of
         self._carries_data = carries_data
-        self._pool = Pool(
-            driver.space,
-            driver.memory.allocator,
-            driver.memory.physical,
-        )
+        self._pool = Pool(driver.space, driver.memory.allocator, driver.memory.physical)
         self._num_tensors = 0
         self._tensors: WeakSet[Tensor] = WeakSet()
         self._live: dict[int, TensorPages] = {}  # by where they start
@@ -128,8 +122,7 @@ class Deployments:
 
     def device_pes(self) -> list[PeCoord]:
         """Return the PEs of the caller's current device, in the order of their coordinates."""
-        targets = self._targets_of(DPPolicy())
-        return [PeCoord(*place) for place in product(targets.sips, targets.cubes, targets.pes)]
+        return [PeCoord(*place) for place in product(*self._targets_of(DPPolicy()))]
 
     # -- making tensors --------------------------------------------------------------------------
 

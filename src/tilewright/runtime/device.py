@@ -26,12 +26,7 @@ from tilewright.memory.page_table import PageTable
 from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.store import ByteStore
 
-_UNITS = {
-    MemoryKind.HBM: SubUnit.HBM,
-    MemoryKind.SRAM: SubUnit.SRAM,
-    MemoryKind.TCM: SubUnit.TCM,
-}
-_KINDS = {unit: kind for kind, unit in _UNITS.items()}
+_KINDS = {SubUnit(kind.value): kind for kind in MemoryKind}  # the others are no memories
 
 
 @dataclass(eq=False)
@@ -52,7 +47,7 @@ class DeviceMemory:
         return self._numbers[place]
 
     def capacity_bytes(self, place: MemoryPlace) -> int:
-        return self.machine.addresses.size_of(_UNITS[place.kind])
+        return self.machine.addresses.size_of(SubUnit(place.kind.value))
 
     def storage(self, place: MemoryPlace) -> Storage:
         return self.memories[self.number(place)].storage
@@ -75,7 +70,7 @@ class DeviceMemory:
     def physical(self, place: MemoryPlace, offset: int) -> int:
         """The address of a byte of a memory."""
         where = place.pe.cube_coord if place.kind is MemoryKind.SRAM else place.pe
-        location = Location(_UNITS[place.kind], where, offset)
+        location = Location(SubUnit(place.kind.value), where, offset)
         return self.machine.addresses.encode(location).value
 
     def build_effect_log(self, kind: EngineKind) -> EffectLog:
@@ -115,13 +110,17 @@ class DeviceMemory:
 class Mmus(dict[PeCoord, Mmu]):
     """The MMUs that were asked for, by PE; each is made when it is first asked for."""
 
-    def __init__(self, spec: MmuSpec) -> None:
+    def __init__(self, spec: MmuSpec, table: PageTable | None = None) -> None:
         super().__init__()
         self._spec = spec
+        self._table = table  # of all of them; None: each has its own
 
     def __missing__(self, pe: PeCoord) -> Mmu:
         name = f"{place_name(pe)}.mmu"
-        mmu = self[pe] = Mmu(name, self._spec, PageTable(name, self._spec.page_bytes))
+        table = self._table
+        if table is None:
+            table = PageTable(name, self._spec.page_bytes)
+        mmu = self[pe] = Mmu(name, self._spec, table)
         return mmu
 
 
@@ -144,21 +143,6 @@ def build_device_at(
         device = build_device(machine, choice)
     device.engine.advance(start_ps)
     return device
-
-
-def build_running_device(
-    device: Device,
-    memory: DeviceMemory,
-    mmu_of: MmuOf,
-    effects: EffectLog,
-    tensors: Callable[[], TensorBook],
-    first_program: int,
-) -> RunningDevice:
-    """Build what runs programs on a device; their numbers begin with ``first_program``."""
-    path = CommandPath(device)
-    hub = Hub(device.engine, effects.apply, first_number=first_program)
-    launcher = build_launcher(device, path, memory, mmu_of, tensors)
-    return RunningDevice(device, path, effects, hub, launcher)
 
 
 def build_launcher(

@@ -9,6 +9,7 @@ runs on a device that was built anew (ADR 0020).
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakMethod, WeakSet, finalize, ref
 
@@ -33,7 +34,6 @@ from tilewright.executor.quiet import quiet_values
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.allocator import QuarantinedSpace, VirtualSpace, virtual_capacity_bytes
-from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.runtime.device import (
     DeviceMemory,
     HostEffects,
@@ -41,7 +41,7 @@ from tilewright.runtime.device import (
     RunningDevice,
     apply_served,
     build_device_at,
-    build_running_device,
+    build_launcher,
 )
 from tilewright.runtime.host_watch import HostWatch, book_of, check_host_call
 from tilewright.runtime.placement.pages import TensorPages
@@ -130,11 +130,12 @@ class Driver:
             effects = self.memory.build_effect_log(device.engine.kind)
         else:
             effects = self.watch.renew_effects()
-        running = build_running_device(
-            device, self.memory, self.mmu, effects, _book(self.tensors), self._ended.next_program
-        )
-        self._hubs.add(running.hub)
-        return running
+        path = CommandPath(device)
+        hub = Hub(device.engine, effects.apply, first_number=self._ended.next_program)
+        tensors = partial(book_of, self.tensors.values())
+        launcher = build_launcher(device, path, self.memory, self.mmu, tensors)
+        self._hubs.add(hub)
+        return RunningDevice(device, path, effects, hub, launcher)
 
     @property
     def running(self) -> RunningDevice:
@@ -261,12 +262,6 @@ class Driver:
             self.device.engine.raise_signal(request.signal)
             self.device.engine.remove_signal(request.signal)
             request.signal = None
-
-    def completed_request(self, what: str) -> Request:
-        """One that had nothing to do."""
-        graph = TaskGraph()
-        graph.timer()
-        return self.submit(what, graph)
 
     def shared_pes(self, pes: tuple[PeCoord, ...]) -> tuple[PeCoord, ...]:
         """Return the PEs of a launch; all launches on the same PEs share one tuple."""
@@ -403,12 +398,15 @@ class Driver:
         is_about_all = not isinstance(error, Exception) or (
             failed is None and (isinstance(error, DeadlockError) or len(launches) == 1)
         )
+        fix = "correct what failed and launch it again; its stores up to that time are visible"
         for request in under_way:
             if request.rings is not None:
                 request.rings.explain(error)
                 request.rings = None
             if request.programs is not None:
-                request.failures.append(_ended_error(request, self.now_ps, error))
+                found = f"programs that were ended at {self.now_ps} ps by {first_line(error)}"
+                ended = LaunchEndedError(request.what, found, "programs that run to their end", fix)
+                request.failures.append(ended)
                 is_own = failed is not None and failed.number in request.programs
                 request.is_told = is_own or is_about_all or request.worker is not None
             request.complete(self.now_ps)
@@ -444,20 +442,8 @@ def _clock(driver: "ref[Driver]") -> Callable[[], int]:
     return now_ps
 
 
-def _book(tensors: Mapping[int, TensorPages]) -> Callable[[], TensorBook]:
-    """Return what describes the tensors that have memory, for the text of an error."""
-    return lambda: book_of(tensors.values())
-
-
 def _close_hubs(hubs: Iterable[Hub]) -> None:
     """End what is under way on a device that nobody can use any more."""
     for hub in hubs:
         with suppress(EngineError):  # of another thread: ended with the process
             hub.close()
-
-
-def _ended_error(request: Request, at_ps: int, error: BaseException) -> LaunchEndedError:
-    """Return what the handle of a launch raises that an error has ended."""
-    found = f"programs that were ended at {at_ps} ps by {first_line(error)}"
-    fix = "correct what failed and launch it again; its stores up to that time are visible"
-    return LaunchEndedError(request.what, found, "programs that run to their end", fix)

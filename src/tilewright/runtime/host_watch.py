@@ -21,6 +21,13 @@ from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, W
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.request import Request
 
+PACKAGE = Path(tilewright.__file__).parent
+ROOMS = (
+    *(str(PACKAGE / room) for room in ("runtime", "host", "collectives", "parallel", "interop")),
+    contextlib.__file__,
+)
+"""Where no line of a user's host program is."""
+
 
 def watched_tensor(pages: TensorPages) -> WatchedTensor:
     """Describe a tensor to a book or a sanitizer."""
@@ -60,14 +67,6 @@ def book_of(tensors: Iterable[TensorPages]) -> TensorBook:
 def item_bits(dtype: DType) -> int:
     """Return the bits that an element has in memory."""
     return dtype.bits if dtype is int4 else 8 * dtype.storage.itemsize
-
-
-PACKAGE = Path(tilewright.__file__).parent
-ROOMS = (
-    *(str(PACKAGE / room) for room in ("runtime", "host", "collectives", "parallel", "interop")),
-    contextlib.__file__,
-)
-"""Where no line of a user's host program is."""
 
 
 class HostWatch:

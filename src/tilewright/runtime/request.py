@@ -10,6 +10,8 @@ from tilewright.executor.post import Post
 from tilewright.executor.run import Counters
 from tilewright.machine.coords import PeCoord
 
+MAX_SUCCEEDED = 1024  # that are kept
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -88,9 +90,6 @@ class Request:
     @property
     def _where(self) -> str:
         return f"request {self.request_id} ({self.what})"
-
-
-MAX_SUCCEEDED = 1024  # that are kept
 
 
 class RequestBook:

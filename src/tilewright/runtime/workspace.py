@@ -14,7 +14,6 @@ from tilewright import language
 from tilewright.device.build import Device
 from tilewright.device.check import num_bytes_of
 from tilewright.device.command import CommandPath
-from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.spec import Limits
@@ -31,7 +30,6 @@ from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checke
 from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.node import place_name
 from tilewright.memory.address import (
     MemoryKind,
     MemoryPlace,
@@ -46,7 +44,13 @@ from tilewright.memory.page_table import PageTable
 from tilewright.memory.sanitizer.access import AccessKind
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
-from tilewright.runtime.device import DeviceMemory, apply_served, build_device_at, build_launcher
+from tilewright.runtime.device import (
+    DeviceMemory,
+    Mmus,
+    apply_served,
+    build_device_at,
+    build_launcher,
+)
 from tilewright.runtime.host_watch import item_bits
 
 
@@ -99,7 +103,7 @@ class Workspace:
         self._space = space(page_bytes=self._page_bytes, capacity_bytes=capacity_bytes)
         self._watched: dict[int, WatchedTensor] = {}  # by where they start
         self._table = PageTable("workspace", self._page_bytes)
-        self._mmus: dict[PeCoord, Mmu] = {}
+        self._mmus = Mmus(machine.spec.pe.mmu, self._table)
         self._mappings: dict[int, list[RangeMapping]] = {}  # of arrays, by where they start
         self._names: dict[PlacedArray, str] = {}  # of arrays, for errors
         self._num_arrays = 0  # that there ever were
@@ -109,7 +113,9 @@ class Workspace:
         """Build the device, with a clock that stands at ``start_ps``."""
         self.device: Device = build_device_at(self.machine, self._choice, start_ps=start_ps)
         path = CommandPath(self.device)
-        self._launcher = build_launcher(self.device, path, self._memory, self._mmu, self._book)
+        self._launcher = build_launcher(
+            self.device, path, self._memory, self._mmus.__getitem__, self._book
+        )
         self._has_failed = False  # nothing more can run on the device
 
     def place(
@@ -323,12 +329,6 @@ class Workspace:
         if self._sanitizer is not None:
             regions = self._watched[array.address].regions
             self._sanitizer.note_host_access(kind, regions, self.device.engine.now_ps)
-
-    def _mmu(self, pe: PeCoord) -> Mmu:
-        if pe not in self._mmus:
-            name = f"{place_name(pe)}.mmu"
-            self._mmus[pe] = Mmu(name, self.machine.spec.pe.mmu, self._table)
-        return self._mmus[pe]
 
     def _argument(self, value: Any) -> Any:
         match value:

@@ -24,10 +24,8 @@ from tilewright.records.attention.run import (
     RowCounts,
     TrialSizes,
 )
-from tilewright.studies.decode.data import RequestData, draw_request
+from tilewright.studies.decode.data import RequestData, draw_request, prefill
 from tilewright.units import format_bytes
-
-PREFILL_TOKENS = 8192  # written at a time
 
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], None]
@@ -82,7 +80,8 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
         for index in range(spec.batch)
     }
     for index, (name, data) in enumerate(requests.items()):
-        _prefill(session, name, index, data, spec)
+        first = index * spec.context  # no two requests share a token
+        prefill(session, name, data, range(first, first + spec.context))
     findings = Findings()
     for step in range(spec.steps):
         progress(f"decoding token {step + 1} of {spec.steps}")
@@ -123,18 +122,6 @@ def _window(graph: Graph) -> int:
     """The most prompt queries that the flow wants to see."""
     nodes = graph.nodes(Side.INDEXER)
     return max((n.op.window for n in nodes if isinstance(n.op, PromptMass)), default=1)
-
-
-def _prefill(session: Session, name: str, index: int, data: RequestData, spec: TrialSpec) -> None:
-    tokens = range(index * spec.context, (index + 1) * spec.context)  # no two requests share any
-    session.admit(name, tokens)
-    for start in range(0, spec.context, PREFILL_TOKENS):
-        part = slice(start, min(start + PREFILL_TOKENS, spec.context))
-        step = session.begin({name: tokens[part]}, prompt=True)
-        step.write(0, name, data.keys[part], None if data.values is None else data.values[part])
-        if part.stop == spec.context:
-            step.observe(0, name, data.queries[: spec.context - data.first_query])
-        step.finish()
 
 
 def _decode(

@@ -9,6 +9,7 @@ from tilewright.attention.backends.machine import Recorded, RowPlacement, Select
 from tilewright.attention.graph import DType, Geometry, Graph, dtypes_of, graph_hash
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.canonical import content_hash
+from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import (
     AttentionError,
     CodegenError,
@@ -19,6 +20,7 @@ from tilewright.errors import (
 )
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
+from tilewright.records import Versions, installed_versions
 from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
 from tilewright.serving.decode import PagesByRow
 from tilewright.serving.model_flow import plan_pages, stand_in_for, trace_for_model
@@ -58,6 +60,13 @@ class LatencySpec:
     placement: RowPlacement = RowPlacement.HEAD
     batch: int = 1  # requests
     dtype: DType = DType.FLOAT16  # of queries, keys, values and summaries
+
+
+def versions_of(spec: LatencySpec | None) -> Versions:
+    """Return the versions for a record; without machines no engine runs."""
+    if spec is None:
+        return installed_versions(engine="none")
+    return installed_versions(engine=resolve_engine(AUTO, native_built=native_built()).value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

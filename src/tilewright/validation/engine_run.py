@@ -24,7 +24,6 @@ from tilewright.validation.workload import (
     ClosedLoop,
     LinkSpec,
     NetworkLoad,
-    ReadStep,
     request_id,
     response_id,
 )
@@ -103,7 +102,16 @@ def run_closed(loop: ClosedLoop, kind: EngineKind) -> PeerRun:
     hub = Hub(engine)
     for program, steps in enumerate(loop.programs):
         unit = engine.add_route([engine.add_server(ServerSpec(f"unit{program}"))])
-        numbered = [_numbered(routes, program, index, step) for index, step in enumerate(steps)]
+        numbered = [
+            (
+                routes.round_trip(step.request_links, step.response_links),
+                step.response_flits * FLIT_BYTES,
+                step.compute_ps,
+                request_id(program, index),
+                response_id(program, index),
+            )
+            for index, step in enumerate(steps)
+        ]
         hub.spawn(_read_and_compute, hub, unit, numbered)
     start = perf_counter()
     hub.run()
@@ -118,16 +126,6 @@ def _read_and_compute(hub: Hub, unit: int, steps: list[tuple[int, ...]]) -> None
         got = graph.exchange(there_and_back, num_bytes, effect=got_id, served_effect=asked_id)
         graph.hold(unit, compute_ps, after=(got,))
         hub.perform(graph)
-
-
-def _numbered(routes: "Routes", program: int, index: int, step: ReadStep) -> tuple[int, ...]:
-    return (
-        routes.round_trip(step.request_links, step.response_links),
-        step.response_flits * FLIT_BYTES,
-        step.compute_ps,
-        request_id(program, index),
-        response_id(program, index),
-    )
 
 
 class Routes:

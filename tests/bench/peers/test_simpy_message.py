@@ -1,5 +1,6 @@
 import pytest
 
+from tilewright.bench.peers import simpy_message
 from tilewright.bench.peers.simpy_message import bare_timeout_rate, run_closed, run_open
 from tilewright.errors import SpecError
 from tilewright.validation.noc.flit import run_flits
@@ -76,3 +77,14 @@ def test_a_closed_loop_over_links_that_arbitrate_is_refused() -> None:
 
 def test_the_bare_rate_is_that_of_the_timeouts() -> None:
     assert bare_timeout_rate(100) > 0
+
+
+def test_a_flit_costs_four_events_on_a_hop_and_a_packet_two() -> None:
+    link = LinkSpec("link", flit_ps=1, latency_ps=1)
+    run = simpy_message.run_flits(NetworkLoad((link,), (Message(0, 0, (0,), (0,), flits=10),)))
+    assert run.num_events == 10 * 4 + 2 + 1  # and one that starts the worker
+
+
+def test_links_that_arbitrate_are_refused() -> None:
+    with pytest.raises(SpecError, match="a link that arbitrates"):
+        simpy_message.run_flits(mesh_load(MeshSpec(4, buffer_flits=64), 1, 0.5, seed=1))

@@ -13,7 +13,7 @@ from tilewright.engine.spec import Limits
 from tilewright.programs import PROGRAMS
 from tilewright.records import RunRecord, read_record, write_record
 from tilewright.records.explain import CompareRecord, ExplainRecord, ListRecord
-from tilewright.records.run.sweep import RunSweepRecord
+from tilewright.records.run.record import RunSweepRecord
 from tilewright.report.format import width_text
 from tilewright.units import format_ps
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tilewright.machine.file.document import MachineDocument, document_of_text, override_document
-from tilewright.machine.file.explain import _RULES, unused_keys
+from tilewright.machine.file.explain import _SWITCHES, unused_keys
 from tilewright.machine.file.schema import is_path
 from tilewright.machine.parse import spec_of
 
@@ -71,4 +71,4 @@ def test_an_override_without_effect_is_reported_as_one() -> None:
 
 
 def test_the_rules_name_keys_that_the_schema_has() -> None:
-    assert all(is_path(path) for rule in _RULES for path in rule.paths)
+    assert all(is_path(path) for paths, key, *_ in _SWITCHES for path in (*paths, key))

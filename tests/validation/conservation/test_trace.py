@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kinds import every_engine
-from tilewright.engine import EngineKind, TraceRecord
+from tilewright.engine import EngineKind, TraceRecord, build_engine
 from tilewright.validation.conservation.rules import (
     Defect,
     byte_lost,
@@ -22,10 +22,7 @@ from tilewright.validation.conservation.rules import (
     wait_forgotten,
 )
 from tilewright.validation.conservation.run import (
-    LoadTrace,
     Run,
-    count_idle,
-    count_overtaken,
     early,
     idle,
     least_ps,
@@ -60,9 +57,9 @@ def test_seeded_runs_are_crowded(kind: EngineKind) -> None:
     """Packets wait on links that are busy, and on links that only lack room behind them."""
     for run in seeded_runs(kind):
         assert sum(server.wait_ps for server in run.statistics.servers) > 0
-    tight = seeded_runs(kind)[-1].trace
+    tight = seeded_runs(kind)[-1]
     unbounded = tuple(replace(link, buffer_flits=None) for link in tight.load.links)
-    assert count_idle(LoadTrace(NetworkLoad(unbounded, tight.load.messages), tight.records)) > 0
+    assert idle(replace(tight, load=NetworkLoad(unbounded, tight.load.messages))) > 0
 
 
 @settings(deadline=None, max_examples=40)
@@ -87,9 +84,9 @@ LINK = LinkSpec("link", flit_ps=2, latency_ps=5)
 TWO = NetworkLoad((LINK,), tuple(Message(number, 0, (0,), (0,), flits=3) for number in range(2)))
 
 
-def trace_of(*starts: int) -> LoadTrace:
+def run_of(*starts: int) -> Run:
     records = (TraceRecord(0, number, 0, at, at + 6) for number, at in enumerate(starts))
-    return LoadTrace(TWO, tuple(records))
+    return Run(TWO, tuple(records), build_engine().statistics())
 
 
 @pytest.mark.parametrize(
@@ -99,8 +96,8 @@ def trace_of(*starts: int) -> LoadTrace:
 def test_two_packets_on_a_link_by_hand(
     starts: tuple[int, int], idle_links: int, overtaken_packets: int
 ) -> None:
-    trace = trace_of(*starts)
-    assert (count_idle(trace), count_overtaken(trace)) == (idle_links, overtaken_packets)
+    run = run_of(*starts)
+    assert (idle(run), overtaken(run)) == (idle_links, overtaken_packets)
 
 
 def test_the_floor_is_the_work_of_a_link_or_the_way_of_a_message() -> None:

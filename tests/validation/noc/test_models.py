@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.bench.peers import simpy_flit, simpy_message
+from tilewright.bench.peers import simpy_message
 from tilewright.validation.noc.flit import run_flits
 from tilewright.validation.workload import LinkSpec, Mesh, MeshSpec, Message, NetworkLoad, mesh_load
 
@@ -23,7 +23,7 @@ def message_peer(load: NetworkLoad) -> Mapping[int, int]:
 
 
 def flit_peer(load: NetworkLoad) -> Mapping[int, int]:
-    return simpy_flit.run_open(load).delivered_ps
+    return simpy_message.run_flits(load).delivered_ps
 
 
 ARBITRATING = (flit_oracle, message_peer)

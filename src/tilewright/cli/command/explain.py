@@ -1,16 +1,22 @@
-"""``tilewright explain``: why a run took its time."""
+"""``tilewright explain`` and ``compare``: what records of runs tell."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tilewright.cli.outcome import JsonOption, Outcome
 from tilewright.cli.progress import progress_line
 from tilewright.records import RunRecord, read_record, told_if_contradictory
+from tilewright.records.explain import CompareRecord, FieldChange, FigureChange
+from tilewright.report.compare import compare_runs
 from tilewright.report.explain.run import explain_run
 from tilewright.report.explain.table import explain_view
+from tilewright.report.format import PART_WORDS
 from tilewright.studies.explain_measure import measure_advice
+from tilewright.units import format_ps
 
 RunArgument = Annotated[
     Path, typer.Argument(metavar="RUN.json", help="A record of run --record or run --json.")
@@ -45,3 +51,79 @@ def explain(
         with progress_line(is_wanted=not json, what="explain") as tell:
             record = measure_advice(found, record, seconds=seconds, tell=tell)
     return Outcome(record, explain_view(record))
+
+
+BeforeArgument = Annotated[Path, typer.Argument(metavar="RUN.json", help="The record before.")]
+AfterArgument = Annotated[Path, typer.Argument(metavar="RUN.json", help="The record after.")]
+
+
+def compare(before: BeforeArgument, after: AfterArgument) -> Outcome:
+    """Say what differs between two runs.
+
+    What was set, the machine, times and counts.
+    """
+    records = [read_record(file, RunRecord) for file in (before, after)]
+    with told_if_contradictory(before, after):
+        record = compare_runs(records[0], records[1], str(before), str(after))
+    return Outcome(record, _compare_view(record))
+
+
+def _compare_view(record: CompareRecord) -> Text:
+    view = Text(f"{record.before} -> {record.after}\n", style="bold")
+    view.append(f"{_headline(record)}\n\n")
+    for title, changes in (
+        ("what was set", record.settings),
+        ("the machine", record.machine),
+        ("the outcome", record.verdicts),
+    ):
+        _add(view, title, [f"{each.name}: {_value(each)}" for each in changes])
+    _add(view, "figures", list(_figure_lines(record.figures)))
+    named = [each.model_copy(update={"name": PART_WORDS[each.name]}) for each in record.parts]
+    _add(view, "where the time went", list(_figure_lines(named, is_time=True)))
+    _add(view, "by line of the kernels", list(_figure_lines(record.lines, is_time=True)))
+    view.rstrip()
+    return view
+
+
+def _headline(record: CompareRecord) -> str:
+    if record.speedup is None:
+        return "one of them took no time"
+    if record.is_same_run and record.speedup == 1:
+        return "the same run: program, parameters, machine and latency are equal"
+    if record.speedup == 1:
+        return "equally fast"
+    is_faster = record.speedup > 1
+    times = record.speedup if is_faster else 1 / record.speedup
+    ratio = f"{times:.3f} times as {'fast' if is_faster else 'slow'}"
+    if record.noise_ps is None:
+        return f"{ratio}, at too few refresh phases to know the noise: run both without --phases"
+    noise = format_ps(round(record.noise_ps))
+    if record.is_within_noise:
+        return f"no difference: {ratio}, inside the noise of {noise} over refresh phases"
+    return f"{ratio}; noise over refresh phases {noise}" if record.noise_ps else ratio
+
+
+def _add(view: Text, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        view.append(f"{title}\n", style="bold")
+        view.append("".join(f"  {line}\n" for line in lines))
+        view.append("\n")
+
+
+def _value(change: FieldChange) -> str:
+    return f"{_text(change.before)} -> {_text(change.after)}"
+
+
+def _text(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _figure_lines(changes: Sequence[FigureChange], *, is_time: bool = False) -> Iterator[str]:
+    for each in changes:
+        texts = [
+            format_ps(value) if value is not None and (is_time or each.name.endswith("_ps"))
+            else _text(value)
+            for value in (each.before, each.after)
+        ]  # fmt: skip
+        ratio = "" if each.ratio is None else f"  x {each.ratio:.3f}"
+        yield f"{each.name:<36}{texts[0]:>14}{texts[1]:>14}{ratio}"

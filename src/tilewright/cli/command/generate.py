@@ -126,8 +126,7 @@ def generate(
         latency=latency_spec(machine, set_, placement, dtype),
     )
     note(f"loading {model}")
-    loaded = load_model(model)
-    record = run_generate(loaded, spec, write=(lambda _: None) if json else _show)
+    record = run_generate(load_model(model), spec, write=(lambda _: None) if json else _show)
     if not json:
         print(flush=True)
     return Outcome(record, _view(record))

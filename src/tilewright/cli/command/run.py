@@ -16,7 +16,7 @@ from tilewright.errors import UsageError
 from tilewright.processes import num_cores
 from tilewright.programs.parameter import parse_parameters
 from tilewright.records import RunRecord, check_targets, write_record
-from tilewright.records.run.sweep import RunSweepRecord
+from tilewright.records.run.record import RunSweepRecord
 from tilewright.report.plot import check_plot_path
 from tilewright.report.run.sweep import draw_sweep, sweep_view
 from tilewright.report.run.table import run_view
@@ -148,6 +148,21 @@ def run(options: RunOptions) -> Outcome:
     interrupted; then the record says what was known by then.
     """
     _check(options)
+    found = _found(options)
+    if options.record is not None:
+        write_record(options.record, found)
+    if isinstance(found, RunRecord):
+        view = run_view(found)
+    else:
+        view = sweep_view(found)
+        if options.plot is not None:
+            write_svg(options.plot, draw_sweep(found))
+    is_interrupted = found.status == "interrupted"
+    return Outcome(found, view, passed=found.ok, is_interrupted=is_interrupted)
+
+
+def _found(options: RunOptions) -> RunRecord | RunSweepRecord:
+    """Run the program, once or at the points of a sweep."""
     source = find_source(options.program)
     texts = _texts(options)
     values = parse_parameters(source.parameters, texts, where=source.name)
@@ -166,19 +181,8 @@ def run(options: RunOptions) -> Outcome:
             points = sweep_of(source, options.sweep)
             _check_set_once(points, texts)
             jobs = options.jobs or num_cores()
-            found: RunRecord | RunSweepRecord = run_sweep(request, points, watch, jobs)
-        else:
-            found = run_program(request, watch)
-    if options.record is not None:
-        write_record(options.record, found)
-    if isinstance(found, RunRecord):
-        view = run_view(found)
-    else:
-        view = sweep_view(found)
-        if options.plot is not None:
-            write_svg(options.plot, draw_sweep(found))
-    is_interrupted = found.status == "interrupted"
-    return Outcome(found, view, passed=found.ok, is_interrupted=is_interrupted)
+            return run_sweep(request, points, watch, jobs)
+        return run_program(request, watch)
 
 
 def _check(options: RunOptions) -> None:

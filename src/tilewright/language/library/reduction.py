@@ -19,28 +19,24 @@ def sum(input: Any, axis: int | None = None, keep_dims: bool = False, dtype: Any
     return _reduced("sum", input, axis, keep_dims, wanted)
 
 
-@planned
-def max(
-    input: Any,
-    axis: int | None = None,
-    return_indices: bool = False,
-    return_indices_tie_break_left: bool = True,
-    keep_dims: bool = False,
-) -> Any:
-    """The greatest element over an axis, with its index if asked for; the first one of equals."""
-    return _reduced("max", input, axis, keep_dims, return_indices)
+def _extreme(op: str, which: str) -> Callable[..., Any]:
+    def function(
+        input: Any,
+        axis: int | None = None,
+        return_indices: bool = False,
+        return_indices_tie_break_left: bool = True,
+        keep_dims: bool = False,
+    ) -> Any:
+        return _reduced(op, input, axis, keep_dims, return_indices)
+
+    function.__name__ = function.__qualname__ = op
+    says = f"The {which} element over an axis, with its index if asked for"
+    function.__doc__ = f"{says}; the first one of equals."
+    return planned(function)
 
 
-@planned
-def min(
-    input: Any,
-    axis: int | None = None,
-    return_indices: bool = False,
-    return_indices_tie_break_left: bool = True,
-    keep_dims: bool = False,
-) -> Any:
-    """The least element over an axis, with its index if asked for; the first one of equals."""
-    return _reduced("min", input, axis, keep_dims, return_indices)
+max = _extreme("max", "greatest")
+min = _extreme("min", "least")
 
 
 @planned

@@ -66,7 +66,7 @@ def _bind_full(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
 
 # -- random draws --------------------------------------------------------------------------------
 
-Words = tuple[Array, Array, Array, Array]
+Words = tuple[Array, ...]
 
 # by the width of a word: what raises the two keys, and what the counters are multiplied by
 _KEYS = {32: (0x9E3779B9, 0xBB67AE85), 64: (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)}
@@ -110,8 +110,8 @@ def _words(seed: Array, offset: Array, rounds: int) -> Words:
     zeros = np.zeros_like(low)
     high = offset.astype(np.int64).view(np.uint64) >> _HALF if offset.dtype.itemsize > 4 else zeros
     key = _key(seed)
-    a, b, c, d = _rounds((low, high, zeros, zeros), (key % 2**32, key >> 32), rounds, 32)
-    return a.astype(np.uint32), b.astype(np.uint32), c.astype(np.uint32), d.astype(np.uint32)
+    drawn = _rounds((low, high, zeros, zeros), (key % 2**32, key >> 32), rounds, 32)
+    return tuple(word.astype(np.uint32) for word in drawn)
 
 
 def _unit(word: Array, signed: Any = np.int32, to_unit: np.float32 = _TO_UNIT) -> Array:
@@ -127,23 +127,17 @@ def _normal_pair(first: Array, second: Array) -> tuple[Array, Array]:
     return radius * np.cos(angle), radius * np.sin(angle)
 
 
-def _rand4x(words: Words) -> Words:
-    a, b, c, d = (_unit(word) for word in words)
-    return a, b, c, d
-
-
-def _randn4x(words: Words) -> Words:
-    a, b, c, d = _rand4x(words)
-    return (*_normal_pair(a, b), *_normal_pair(c, d))
+def _normals(words: Words) -> Words:
+    return _normal_pair(_unit(words[0]), _unit(words[1]))
 
 
 _FROM_WORDS: dict[str, Function] = {
     "randint": lambda words: words[0],
     "randint4x": lambda words: words,
     "rand": lambda words: _unit(words[0]),
-    "rand4x": _rand4x,
-    "randn": lambda words: _normal_pair(_unit(words[0]), _unit(words[1]))[0],
-    "randn4x": _randn4x,
+    "rand4x": lambda words: tuple(map(_unit, words)),
+    "randn": lambda words: _normals(words)[0],
+    "randn4x": lambda words: (*_normals(words[:2]), *_normals(words[2:])),
 }
 
 

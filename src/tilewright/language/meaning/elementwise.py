@@ -109,18 +109,10 @@ def elementwise(
     return Meaning(name, (num_operands,), (), bind)
 
 
-def _rsqrt(array: Array) -> Any:
-    return np.reciprocal(np.sqrt(array))
-
-
 def _of_python(function: Callable[[float], float]) -> Function:
     """A function that NumPy lacks: element by element in f64, rounded once."""
     each = np.frompyfunc(function, 1, 1)
     return lambda array: np.asarray(each(array.astype(np.float64))).astype(array.dtype)
-
-
-def _exp10(array: Array) -> Any:
-    return np.power(array.dtype.type(10), array)
 
 
 def _round_half_away(array: Array) -> Array:
@@ -171,7 +163,7 @@ ELEMENTWISE: tuple[Meaning, ...] = (
         ("erf", _of_python(math.erf), "erf"),
         ("erfc", _of_python(math.erfc), "erf"),
         ("exp", np.exp, "exp"),
-        ("exp10", _exp10, "exp"),
+        ("exp10", lambda array: np.power(array.dtype.type(10), array), "exp"),
         ("exp2", np.exp2, "exp2"),
         ("expm1", np.expm1, "exp"),
         ("floor", np.floor, "floor"),
@@ -181,7 +173,7 @@ ELEMENTWISE: tuple[Meaning, ...] = (
         ("log2", np.log2, "log2"),
         ("rint", np.rint, "floor"),
         ("round", _round_half_away, "floor"),
-        ("rsqrt", _rsqrt, "rsqrt"),
+        ("rsqrt", lambda array: np.reciprocal(np.sqrt(array)), "rsqrt"),
         ("sin", np.sin, "sin"),
         ("sinh", np.sinh, "exp"),
         ("sqrt", np.sqrt, "sqrt"),

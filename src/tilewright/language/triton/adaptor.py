@@ -149,8 +149,11 @@ class _Rebinder:
             if name in source.__globals__:
                 names[name] = self.value(source.__globals__[name])
         for old, new in zip(cells or (), new_cells or (), strict=True):
-            if not _is_empty(old):
-                new.cell_contents = self.value(old.cell_contents)
+            try:
+                contents = old.cell_contents
+            except ValueError:  # a name that is not bound yet, or no more
+                continue
+            new.cell_contents = self.value(contents)
         if source.__defaults__ is not None:
             adapted.__defaults__ = tuple(map(self.value, source.__defaults__))
         if source.__kwdefaults__ is not None:
@@ -219,15 +222,6 @@ class _ModuleView:
 
     def __getattr__(self, name: str) -> Any:
         return self._rebinder.value(getattr(self._module, name))
-
-
-def _is_empty(cell: CellType) -> bool:
-    """Of a name that is not bound yet, or no more."""
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return True
-    return False
 
 
 def _global_names(code: CodeType) -> Iterator[str]:

@@ -171,16 +171,11 @@ def returned(is_one_of_several: bool, value: Any) -> Any:
     return _strong(value) if is_one_of_several else value
 
 
-class StaticRange:
+class StaticRange(list[int]):
     """The constant indices of a loop that Triton unrolls: ``tl.static_range``."""
 
-    __slots__ = ("_indices",)
-
     def __init__(self, arg1: Any, arg2: Any = None, step: Any = None) -> None:
-        self._indices = list(control.static_range(arg1, arg2, step))
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._indices)
+        super().__init__(control.static_range(arg1, arg2, step))
 
 
 def kept_types(indices: Any, *values: Any) -> tuple[Any, ...] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import SpecError
-from tilewright.machine.file.schema import KIND, SpecTypes, child_types, kind_of_type, near_names
+from tilewright.machine.file.schema import KIND, SpecTypes, child_types, kind_of_type, meant
 from tilewright.machine.file.yaml_scalar import FORBIDDEN, Refusal, resolve_plain
 from tilewright.machine.file.yaml_text import (
     Entry,
@@ -27,6 +27,11 @@ from tilewright.machine.spec import MachineSpec
 EXTENDS = "extends"
 MAX_CHAIN = 16
 FILE_ENDINGS = (".yaml", ".yml", ".json")
+
+OPTION = "--set"
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+){0,30})=(.*)")
+_CONTROL = re.compile(r"[\t\n\r]")  # which a file may have, between its values
+_YAML_STARTS = ("[", "{", '"', "'")  # all else is one unquoted word, whatever stands in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +189,7 @@ def _origin(name: str, directory: Path | None, place: Place | None) -> _Origin:
         fix = f"paths are relative to {directory}" if directory else "presets extend presets"
         raise spec_error_at(place, EXTENDS, f"no file {str(path)!r}", "a file", fix)
     known = list_presets()
-    near = near_names(name, known)
-    fix = f"did you mean {near[0]!r}?" if near else "a path has a / in it or ends with .yaml"
+    fix = meant(name, known, "a path has a / in it or ends with .yaml")
     found, expected = f"no preset {name[:80]!r}", f"one of {', '.join(known)}, or a path"
     if place is None:
         raise SpecError("machine", found, expected, fix)
@@ -198,13 +202,6 @@ def _path_origin(path: Path) -> _Origin:
     except ValueError:  # a path that no file can have; reading it will say so
         identity = str(path)
     return _Origin(identity, str(path), path.parent, path)
-
-
-OPTION = "--set"
-
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_0-9]+){0,30})=(.*)")
-_CONTROL = re.compile(r"[\t\n\r]")  # which a file may have, between its values
-_YAML_STARTS = ("[", "{", '"', "'")  # all else is one unquoted word, whatever stands in it
 
 
 def override_document(document: MachineDocument, overrides: Sequence[str]) -> MachineDocument:

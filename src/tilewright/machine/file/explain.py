@@ -1,7 +1,8 @@
 """What is wrong with a machine file, told with file, line and path; and keys without effect."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,7 +13,7 @@ from tilewright.machine.file.schema import (
     SpecTypes,
     child_types,
     kind_of_type,
-    near_names,
+    meant,
     paths_of_key,
 )
 from tilewright.machine.file.yaml_text import Items, Place, Scalar, Section, Value
@@ -40,6 +41,36 @@ _EXPECTED: Mapping[str, tuple[str, str]] = {
     "missing": ("one value more", "complete the list"),
     "too_long": ("a shorter list", "remove what is too much"),
 }
+
+_SWITCHES = (  # paths without effect below; the key that decides; if it is this, or is not
+    (("fabric.switch_ps",), "fabric.kind", False, "switch"),
+    (
+        ("cube.hbm.simple_latency_ps", "cube.hbm.simple_efficiency_percent"),
+        "cube.hbm.model",
+        False,
+        "simple",
+    ),
+    (
+        (
+            "cube.hbm.refresh",
+            "cube.hbm.read_queue_bursts",
+            "cube.hbm.write_queue_bursts",
+            "cube.hbm.drain_high_bursts",
+            "cube.hbm.drain_low_bursts",
+        ),
+        "cube.hbm.model",
+        True,
+        "simple",
+    ),
+    (("cube.hbm.refresh.all_bank_ps",), "cube.hbm.refresh.kind", False, "all_bank"),
+    (("cube.hbm.refresh.per_bank_ps",), "cube.hbm.refresh.kind", False, "per_bank"),
+    (
+        ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
+        "cube.hbm.refresh.kind",
+        True,
+        "none",
+    ),
+)
 
 
 class MachineFileError(SpecError):
@@ -165,23 +196,20 @@ def _unknown_key(path: Path, owners: SpecTypes) -> Fact:
 
 
 def _meant(path: Path, names: Sequence[str]) -> str:
-    near = near_names(path[-1], names)
-    if near:
-        return f"did you mean {near[0]!r}?"
+    fix = "remove the key"
     elsewhere = paths_of_key(path[-1])
-    if ".".join(path) in elsewhere:
-        return f"another kind of {'.'.join(path[:-1])} has it: change its kind or remove the key"
     inside = [one for one in elsewhere if one.startswith(".".join((*path[:-1], "")))]
-    if inside or len(elsewhere) == 1:
-        return f"did you mean {(inside or elsewhere)[0]!r}?"
-    return "remove the key"
+    if ".".join(path) in elsewhere:
+        fix = f"another kind of {'.'.join(path[:-1])} has it: change its kind or remove the key"
+    elif inside or len(elsewhere) == 1:
+        fix = f"did you mean {(inside or elsewhere)[0]!r}?"
+    return meant(path[-1], names, fix)
 
 
 def _near_choice(value: Value | None, choices: str) -> str:
     names = [word for word in choices.split("'") if word.isidentifier() and word != "or"]
     word = value.value if isinstance(value, Scalar) else None
-    near = near_names(word, names) if isinstance(word, str) else []
-    return f"did you mean {near[0]!r}?" if near else "choose one of them"
+    return meant(word if isinstance(word, str) else "", names, "choose one of them")
 
 
 def _found(value: Value | None) -> str:
@@ -199,71 +227,27 @@ def _found(value: Value | None) -> str:
             return f"a list of {len(values)}"
 
 
-class _Rule(NamedTuple):
-    """Below these paths nothing has an effect if the test holds."""
-
-    paths: tuple[str, ...]
-    is_off: Callable[[MachineSpec], bool]
-    reason: str
-
-
-_RULES = (
-    _Rule(
-        ("cube.noc.bytes_per_us",),
-        lambda spec: isinstance(spec.cube.noc, CrossbarSpec) and spec.cube.ucie is None,
-        "cube.noc is a crossbar and cube.ucie is null",
-    ),
-    _Rule(("fabric",), lambda spec: spec.sip.count == 1, "there is one SIP"),
-    _Rule(
-        ("fabric.switch_ps",),
-        lambda spec: spec.fabric.kind != "switch",
-        "fabric.kind is not switch",
-    ),
-    _Rule(
-        ("cube.hbm.simple_latency_ps", "cube.hbm.simple_efficiency_percent"),
-        lambda spec: spec.cube.hbm.model != "simple",
-        "cube.hbm.model is not simple",
-    ),
-    _Rule(
-        (
-            "cube.hbm.refresh",
-            "cube.hbm.read_queue_bursts",
-            "cube.hbm.write_queue_bursts",
-            "cube.hbm.drain_high_bursts",
-            "cube.hbm.drain_low_bursts",
-        ),
-        lambda spec: spec.cube.hbm.model == "simple",
-        "cube.hbm.model is simple",
-    ),
-    _Rule(
-        ("cube.hbm.refresh.all_bank_ps",),
-        lambda spec: spec.cube.hbm.refresh.kind != "all_bank",
-        "cube.hbm.refresh.kind is not all_bank",
-    ),
-    _Rule(
-        ("cube.hbm.refresh.per_bank_ps",),
-        lambda spec: spec.cube.hbm.refresh.kind != "per_bank",
-        "cube.hbm.refresh.kind is not per_bank",
-    ),
-    _Rule(
-        ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
-        lambda spec: spec.cube.hbm.refresh.kind == "none",
-        "cube.hbm.refresh.kind is none",
-    ),
-)
-
-
 def unused_keys(document: MachineDocument, spec: MachineSpec) -> tuple[str, ...]:
-    """A warning for each such key, with its place, in the order of the schema's rules."""
+    """Return a warning for each key that somebody wrote and that changes nothing."""
     warnings: dict[str, str] = {}
-    for rule in _RULES:
-        if rule.is_off(spec):
-            for path in rule.paths:
-                for key in _written_below(document, path):
-                    place = document.nearest_place(key.split("."))
-                    text = f"{where_text(place, key)}: has no effect, since {rule.reason}"
-                    warnings.setdefault(key, text)
+    for paths, reason in _switched_off(spec):
+        for path in paths:
+            for key in _written_below(document, path):
+                place = document.nearest_place(key.split("."))
+                text = f"{where_text(place, key)}: has no effect, since {reason}"
+                warnings.setdefault(key, text)
     return tuple(warnings.values())
+
+
+def _switched_off(spec: MachineSpec) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield paths below which nothing has an effect on this machine, and why."""
+    if isinstance(spec.cube.noc, CrossbarSpec) and spec.cube.ucie is None:
+        yield ("cube.noc.bytes_per_us",), "cube.noc is a crossbar and cube.ucie is null"
+    if spec.sip.count == 1:
+        yield ("fabric",), "there is one SIP"
+    for paths, key, is_off_if_equal, value in _SWITCHES:
+        if (attrgetter(key)(spec) == value) == is_off_if_equal:
+            yield paths, f"{key} is {'' if is_off_if_equal else 'not '}{value}"
 
 
 def _written_below(document: MachineDocument, path: str) -> Iterator[str]:

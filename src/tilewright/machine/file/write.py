@@ -22,6 +22,9 @@ from tilewright.units import (
     parse_rate,
 )
 
+_PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./ -]*[A-Za-z0-9])?")
+_HEADER = "# {name}: every value of the machine. A block without `impl` is the package's own.\n"
+
 
 def _rate_text(bytes_per_us: int) -> str:
     return format_rate(bytes_per_us, elapsed_ps=PS_PER_US)
@@ -32,8 +35,6 @@ _UNITS: dict[str, tuple[Callable[[int], str], Callable[[str], int]]] = {
     "_ps": (format_ps, parse_ps),
     "_per_us": (_rate_text, parse_rate),
 }
-_PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./ -]*[A-Za-z0-9])?")
-_HEADER = "# {name}: every value of the machine. A block without `impl` is the package's own.\n"
 
 
 def machine_file_text(spec: MachineSpec) -> str:

@@ -165,7 +165,7 @@ class _Reader:
                 self._begin_document(event, place)
             case yaml.AliasEvent():
                 fix = "write the value out, or move it to a file that others extend"
-                raise self._refusal(place, Refusal(f"the alias *{event.anchor}", "a value", fix))
+                raise self._error(place, f"the alias *{event.anchor}", "a value", fix)
             case yaml.ScalarEvent():
                 self._check_plain_node(event, place)
                 self._take_scalar(event, place)
@@ -177,28 +177,28 @@ class _Reader:
 
     def _begin_document(self, event: yaml.DocumentStartEvent, place: Place) -> None:
         if self.root is not None:
-            refusal = Refusal("a second document", "one document", "remove what follows ---")
-            raise self._refusal(place, refusal)
+            fix = "remove what follows ---"
+            raise self._error(place, "a second document", "one document", fix)
         if event.tags:
-            raise self._refusal(place, Refusal("%TAG", "no tags", "remove the directive"))
+            raise self._error(place, "%TAG", "no tags", "remove the directive")
 
     def _check_plain_node(self, event: yaml.NodeEvent, place: Place) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             fix = "remove the tag; quotes make text, digits make a number"
-            raise self._refusal(place, Refusal(f"the tag {_shown(tag)}", "no tags", fix))
+            raise self._error(place, f"the tag {_shown(tag)}", "no tags", fix)
         if event.anchor is not None:
-            refusal = Refusal(f"the anchor &{event.anchor}", "no anchors", "remove the anchor")
-            raise self._refusal(place, refusal)
+            found = f"the anchor &{event.anchor}"
+            raise self._error(place, found, "no anchors", "remove the anchor")
 
     def _take_scalar(self, event: yaml.ScalarEvent, place: Place) -> None:
         match = FORBIDDEN.search(event.value)
         if match is not None:
             found = f"an escape for U+{ord(match[0]):04X}"
-            raise self._refusal(place, Refusal(found, "printable text", "remove the escape"))
+            raise self._error(place, found, "printable text", "remove the escape")
         value = event.value if event.style is not None else resolve_plain(event.value)
         if isinstance(value, Refusal):
-            raise self._refusal(place, value)
+            raise self._error(place, *value)
         if self._expects_key():
             self._take_key(value, place, is_merge=event.style is None and value == "<<")
         else:
@@ -209,23 +209,23 @@ class _Reader:
         if not isinstance(key, str):
             word = "null" if key is None else str(key).lower()
             found = f"the key {word}, which is no text"
-            raise self._refusal(place, Refusal(found, "a name", "keys are names of fields"))
+            raise self._error(place, found, "a name", "keys are names of fields")
         if is_merge:
             fix = "name a file or preset at the top: `extends: base.yaml`"
-            raise self._refusal(place, Refusal("the merge key <<", "a name", fix))
+            raise self._error(place, "the merge key <<", "a name", fix)
         collection.key = key, place
         if key in collection.entries:
             first = collection.entries[key].place.line
             found = f"the key a second time (first in line {first})"
-            raise self._refusal(place, Refusal(found, "each key once", "remove one of the two"))
+            raise self._error(place, found, "each key once", "remove one of the two")
 
     def _begin(self, place: Place, *, is_mapping: bool) -> None:
         if self._expects_key():
-            refusal = Refusal("a collection as a key", "a name", "keys are names of fields")
-            raise self._refusal(place, refusal)
+            fix = "keys are names of fields"
+            raise self._error(place, "a collection as a key", "a name", fix)
         if len(self._open) == MAX_DEPTH:
             expected = f"at most {MAX_DEPTH} levels"
-            raise self._refusal(place, Refusal("a deeper tree", expected, "flatten it"))
+            raise self._error(place, "a deeper tree", expected, "flatten it")
         self._open.append(_Open(place, is_mapping))
 
     def _expects_key(self) -> bool:
@@ -243,9 +243,8 @@ class _Reader:
             collection.entries[key] = Entry(place, value)
             collection.key = None
 
-    def _refusal(self, place: Place, refusal: Refusal) -> SpecError:
-        path = ".".join(self._path())
-        return spec_error_at(place, path, refusal.found, refusal.expected, refusal.fix)
+    def _error(self, place: Place, found: str, expected: str, fix: str) -> SpecError:
+        return spec_error_at(place, ".".join(self._path()), found, expected, fix)
 
     def _path(self) -> Iterator[str]:
         for collection in self._open:

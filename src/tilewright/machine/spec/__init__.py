@@ -2,17 +2,12 @@
 
 from tilewright.machine.spec.field import BlockSpec
 from tilewright.machine.spec.hbm import HbmSpec, HbmTimingSpec, RefreshSpec, SramSpec
-from tilewright.machine.spec.machine import (
-    AddressSpec,
-    CubeSpec,
-    IoChipletSpec,
-    MachineSpec,
-    SipSpec,
-)
+from tilewright.machine.spec.machine import AddressSpec, CubeSpec, MachineSpec, SipSpec
 from tilewright.machine.spec.network import (
     CrossbarSpec,
     FabricSpec,
     HostSpec,
+    IoChipletSpec,
     MeshSpec,
     PcieSpec,
     RingSpec,

@@ -14,6 +14,14 @@ from tilewright.units import parse_bytes, parse_ps, parse_rate
 RULE = "rule"
 """The type of such an error among pydantic's."""
 
+MAX_SIZE_BYTES = 2**51  # what a physical address can name
+MAX_BYTES_PER_US = 10**12  # one exabyte per second
+MAX_COUNT = 2**20
+MAX_CLOCKS = 2**20
+MAX_UM = 10**9
+MAX_QUANTITY_LETTERS = 64
+QUANTITY = "quantity"  # the type of such an error among pydantic's
+
 
 @dataclass(frozen=True, slots=True)
 class BrokenRule:
@@ -46,15 +54,6 @@ def is_power_of_two(number: int) -> bool:
     [1, 2, 4, 8]
     """
     return number > 0 and number & (number - 1) == 0
-
-
-MAX_SIZE_BYTES = 2**51  # what a physical address can name
-MAX_BYTES_PER_US = 10**12  # one exabyte per second
-MAX_COUNT = 2**20
-MAX_CLOCKS = 2**20
-MAX_UM = 10**9
-MAX_QUANTITY_LETTERS = 64
-QUANTITY = "quantity"  # the type of such an error among pydantic's
 
 
 class Spec(BaseModel):

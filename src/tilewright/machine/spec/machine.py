@@ -5,18 +5,10 @@ from typing import Annotated, Literal, assert_never
 
 from pydantic import Field
 
-from tilewright.limits import (
-    MAX_CHANNELS,
-    MAX_FLIT_BYTES,
-    MAX_PACKETS,
-    max_channel_bursts,
-)
+from tilewright.limits import MAX_CHANNELS, MAX_FLIT_BYTES, MAX_PACKETS, max_channel_bursts
 from tilewright.machine.spec.field import (
-    BlockSpec,
     BrokenRule,
-    BytesPerUs,
     Count,
-    Latency,
     Micrometres,
     Size,
     Spec,
@@ -28,6 +20,7 @@ from tilewright.machine.spec.network import (
     CrossbarSpec,
     FabricSpec,
     HostSpec,
+    IoChipletSpec,
     MeshSpec,
     NocSpec,
     RingSpec,
@@ -77,14 +70,6 @@ class AddressSpec(Spec):
             expected = f"at most {MAX_ADDRESS_BITS}"
             related = ("sip_bits", "die_bits")
             yield BrokenRule("offset_bits", found, expected, "give a field fewer bits", related)
-
-
-class IoChipletSpec(BlockSpec):
-    """Joins a SIP's first row of cubes, its host link and its links to other SIPs."""
-
-    noc_ps: Latency = Field(1_000, description="latency of the chiplet's crossbar")
-    buffer_bytes: Size = Field(8_192, description="input buffer per virtual channel")
-    attach_bytes_per_us: BytesPerUs = Field(128_000, description="IO processor to crossbar")
 
 
 class SipSpec(Spec):
@@ -140,20 +125,17 @@ class CubeSpec(Spec):
         return self.hbm.pseudo_channels // self.pes
 
     def broken_rules(self) -> Iterator[BrokenRule]:
-        channels, related = self.hbm.pseudo_channels, ("pes",)
+        channels, each = self.hbm.pseudo_channels, self.pseudo_channels_per_slice
+        found, fix = f"{each} for each of {self.pes} PEs", "change pseudo_channels or cube.pes"
+        path, related = "hbm.pseudo_channels", ("pes",)
         if channels % self.pes:
-            found = f"{channels} with {self.pes} PEs"
             expected = "as many for each PE: a multiple of cube.pes"
-            fix = "change pseudo_channels or cube.pes"
-            yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
-        elif not is_power_of_two(self.pseudo_channels_per_slice):
-            found = f"{self.pseudo_channels_per_slice} for each of {self.pes} PEs"
-            expected, fix = "a power of two for each PE", "change pseudo_channels or cube.pes"
-            yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
-        if self.hbm.impl is None and self.pseudo_channels_per_slice > MAX_CHANNELS:
-            found = f"{self.pseudo_channels_per_slice} for each of {self.pes} PEs"
+            yield BrokenRule(path, f"{channels} with {self.pes} PEs", expected, fix, related)
+        elif not is_power_of_two(each):
+            yield BrokenRule(path, found, "a power of two for each PE", fix, related)
+        if self.hbm.impl is None and each > MAX_CHANNELS:
             expected, fix = f"at most {MAX_CHANNELS} for each PE", "lower pseudo_channels"
-            yield BrokenRule("hbm.pseudo_channels", found, expected, fix, related)
+            yield BrokenRule(path, found, expected, fix, related)
         yield from self._layout_rules()
 
     def _layout_rules(self) -> Iterator[BrokenRule]:
@@ -213,13 +195,14 @@ class MachineSpec(Spec):
                     expected = "room for at least one packet"
                     fix = f"raise {name} or lower packet_bytes"
                     yield BrokenRule(f"{path}.{name}", found, expected, fix, ("packet_bytes",))
-        for path, window_bytes in (
-            ("pe.dma.in_flight_bytes", self.pe.dma.in_flight_bytes),
-            ("host.in_flight_bytes", self.host.in_flight_bytes),
-        ):
-            if window_bytes // self.packet_bytes > MAX_PACKETS:
-                found = f"{window_bytes} bytes: {window_bytes // self.packet_bytes} packets"
-                expected = f"at most {MAX_PACKETS} packets under way"
+            window_bytes = getattr(section, "in_flight_bytes", 0)
+            num_packets = window_bytes // self.packet_bytes
+            if num_packets > MAX_PACKETS:
+                found = f"{window_bytes} bytes: {num_packets} packets"
+                path, expected = (
+                    f"{path}.in_flight_bytes",
+                    f"at most {MAX_PACKETS} packets under way",
+                )
                 yield BrokenRule(path, found, expected, "lower it", ("packet_bytes",))
 
     def _queue_rules(self) -> Iterator[BrokenRule]:

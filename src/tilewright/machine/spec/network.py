@@ -20,6 +20,15 @@ from tilewright.machine.spec.field import (
 )
 from tilewright.units import PS_PER_US, flit_ps
 
+CommandSize = Annotated[Size, Field(le=65_536)]  # every launch sends some to each PE
+_LANE_BYTES_PER_US = {  # transfers of a bit each, by line code: 8b/10b, or 128b/130b
+    1: Fraction(2_500, 10),
+    2: Fraction(5_000, 10),
+    3: Fraction(8_000 * 16, 130),
+    4: Fraction(16_000 * 16, 130),
+    5: Fraction(32_000 * 16, 130),
+}
+
 
 class _RouterSpec(BlockSpec):
     bytes_per_us: BytesPerUs = Field(256_000, description="router to router, each way")
@@ -93,9 +102,6 @@ NocSpec = Annotated[
 ]
 
 
-CommandSize = Annotated[Size, Field(le=65_536)]  # every launch sends some to each PE
-
-
 class UcieSpec(BlockSpec):
     """Die-to-die ports: each side of a cube has one, each made of parallel connections.
 
@@ -107,6 +113,14 @@ class UcieSpec(BlockSpec):
     side_ps: Latency = Field(8_000, description="latency of one side; a crossing has two")
     buffer_bytes: Size = Field(8_192, description="receive buffer per virtual channel")
     length_um: Micrometres = Field(1_000, description="wire between two dies")
+
+
+class IoChipletSpec(BlockSpec):
+    """Joins a SIP's first row of cubes, its host link and its links to other SIPs."""
+
+    noc_ps: Latency = Field(1_000, description="latency of the chiplet's crossbar")
+    buffer_bytes: Size = Field(8_192, description="input buffer per virtual channel")
+    attach_bytes_per_us: BytesPerUs = Field(128_000, description="IO processor to crossbar")
 
 
 class PcieSpec(BlockSpec):
@@ -152,15 +166,6 @@ class FabricSpec(BlockSpec):
             found = f"{self.columns} with kind {self.kind}"
             fix = "remove it, or set kind to torus or mesh"
             yield BrokenRule("columns", found, "null: the shape has no rows", fix, ("kind",))
-
-
-_LANE_BYTES_PER_US = {  # transfers of a bit each, by line code: 8b/10b, or 128b/130b
-    1: Fraction(2_500, 10),
-    2: Fraction(5_000, 10),
-    3: Fraction(8_000 * 16, 130),
-    4: Fraction(16_000 * 16, 130),
-    5: Fraction(32_000 * 16, 130),
-}
 
 
 def pcie_raw_rate(pcie: PcieSpec) -> Fraction:

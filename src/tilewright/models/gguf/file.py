@@ -48,6 +48,14 @@ STRING, ARRAY = 8, 9
 LONGEST_KEY = 65_535
 PIECE_BYTES = 2**20
 
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+DEFAULT_ALIGNMENT = 32
+MOST_AXES = 4
+LEAST_PAIR_BYTES, LEAST_TENSOR_BYTES = 13, 32
+LONGEST_NAME = 64  # bytes, by the format's definition
+PLAIN = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
+
 
 class HeaderReader:
     """A place in the header that moves on with each value; the file is read in large pieces."""
@@ -136,15 +144,6 @@ class HeaderReader:
         if kind not in SCALARS:
             raise self.fail(f"type {kind} of {key!r}", "one of 0..12")
         return SCALARS[kind]
-
-
-MAGIC = b"GGUF"
-VERSIONS = (2, 3)
-DEFAULT_ALIGNMENT = 32
-MOST_AXES = 4
-LONGEST_NAME = 64  # bytes, by the format's definition
-LEAST_PAIR_BYTES, LEAST_TENSOR_BYTES = 13, 32
-PLAIN = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

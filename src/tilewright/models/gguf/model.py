@@ -16,6 +16,25 @@ from tilewright.models.weights import ModelWeights
 ARCHITECTURES = ("llama", "qwen3")
 ROPE_DIVISORS = "rope_freqs.weight"
 
+NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "embedding": "token_embd.weight",
+        "norm": "output_norm.weight",
+        "output": "output.weight",
+        "attention_norm": "blk.{layer}.attn_norm.weight",
+        "query": "blk.{layer}.attn_q.weight",
+        "key": "blk.{layer}.attn_k.weight",
+        "value": "blk.{layer}.attn_v.weight",
+        "query_norm": "blk.{layer}.attn_q_norm.weight",
+        "key_norm": "blk.{layer}.attn_k_norm.weight",
+        "attention_output": "blk.{layer}.attn_output.weight",
+        "ffn_norm": "blk.{layer}.ffn_norm.weight",
+        "gate": "blk.{layer}.ffn_gate.weight",
+        "up": "blk.{layer}.ffn_up.weight",
+        "down": "blk.{layer}.ffn_down.weight",
+    }
+)
+
 
 def shape_of_gguf(file: GgufFile) -> GqaShape:
     """Raises ModelFileError for architectures and variants that the forward pass does not know."""
@@ -75,26 +94,6 @@ def _rope_scaling(file: GgufFile, head_dim: int) -> Scaling | None:
     if ROPE_DIVISORS not in file.tensors:
         return None
     return DivisorScaling(tuple(file.read(ROPE_DIVISORS, (head_dim // 2,)).tolist()))
-
-
-NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "embedding": "token_embd.weight",
-        "norm": "output_norm.weight",
-        "output": "output.weight",
-        "attention_norm": "blk.{layer}.attn_norm.weight",
-        "query": "blk.{layer}.attn_q.weight",
-        "key": "blk.{layer}.attn_k.weight",
-        "value": "blk.{layer}.attn_v.weight",
-        "query_norm": "blk.{layer}.attn_q_norm.weight",
-        "key_norm": "blk.{layer}.attn_k_norm.weight",
-        "attention_output": "blk.{layer}.attn_output.weight",
-        "ffn_norm": "blk.{layer}.ffn_norm.weight",
-        "gate": "blk.{layer}.ffn_gate.weight",
-        "up": "blk.{layer}.ffn_up.weight",
-        "down": "blk.{layer}.ffn_down.weight",
-    }
-)
 
 
 def load_gguf(path: str | Path) -> LanguageModel:

@@ -39,6 +39,12 @@ MAX_HEADER_BYTES = 100_000_000  # by the format's definition
 METADATA = "__metadata__"
 KEYS = {"dtype", "shape", "data_offsets"}
 
+INDEX = "model.safetensors.index.json"
+SINGLE = "model.safetensors"
+DTYPES: Mapping[str, Any] = MappingProxyType(
+    {"BF16": ml_dtypes.bfloat16, "F16": "<f2", "F32": "<f4", "F64": "<f8"}
+)
+
 
 def read_header(file: WeightFile) -> Mapping[str, StoredTensor]:
     """Return the tensors of a file; together they fill it, without holes or overlaps.
@@ -114,13 +120,6 @@ def _are_sizes(values: object) -> bool:
 def _damaged(file: WeightFile, found: str) -> ModelFileError:
     expected, fix = "a whole safetensors file", "fetch the file again"
     return ModelFileError(str(file.path), f"a damaged file ({found})", expected, fix)
-
-
-INDEX = "model.safetensors.index.json"
-SINGLE = "model.safetensors"
-DTYPES: Mapping[str, Any] = MappingProxyType(
-    {"BF16": ml_dtypes.bfloat16, "F16": "<f2", "F32": "<f4", "F64": "<f8"}
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,6 +9,7 @@ from tilewright import language as tl
 from tilewright.errors import BenchError
 from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
 from tilewright.programs.attention import (
+    LOG2_E,
     HeadDim,
     Heads,
     KvHeads,
@@ -18,7 +19,6 @@ from tilewright.programs.attention import (
     begin_softmax,
     end_softmax,
     heads_of,
-    scaled,
 )
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
@@ -51,7 +51,7 @@ def decode_kernel(
     for head in range(kv_heads):
         for slot in range(slots):
             row = (head * slots + slot) * group * head_dim
-            q = scaled(tl.load(q_ptr + row, shape=shape), scale)
+            q = _scaled(tl.load(q_ptr + row, shape=shape), scale)
             state = begin_softmax(group, head_dim)
             for first in range(starts[slot], starts[slot + 1], key_block):
                 num_keys = min(key_block, starts[slot + 1] - first)
@@ -62,6 +62,10 @@ def decode_kernel(
             if starts[slot] < starts[slot + 1]:
                 out = end_softmax(state).to(out_ptr.dtype.element_ty)
                 tl.store(out_ptr + row, out)
+
+
+def _scaled(q: Any, scale: float) -> Any:
+    return (q * (scale * LOG2_E)).to(q.dtype)
 
 
 @dataclass(frozen=True, slots=True)

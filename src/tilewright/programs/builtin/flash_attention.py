@@ -8,6 +8,7 @@ import numpy as np
 from tilewright import language as tl
 from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
 from tilewright.programs.attention import (
+    LOG2_E,
     HeadDim,
     KvHeads,
     QHeads,
@@ -19,7 +20,6 @@ from tilewright.programs.attention import (
     end_softmax,
     heads_of,
     num_pairs,
-    scaled,
 )
 from tilewright.programs.check import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
@@ -73,7 +73,7 @@ def _prefill_tile(
 ) -> None:  # fmt: skip
     shape = (block, head_dim)
     size = block * head_dim
-    queries = [scaled(tl.load(q_ptr + g * size, shape=shape), scale) for g in range(group)]
+    queries = [_scaled(tl.load(q_ptr + g * size, shape=shape), scale) for g in range(group)]
     states = [begin_softmax(block, head_dim) for _ in range(group)]
     for first_key in range(0, end, key_block):
         num_keys = min(key_block, end - first_key)
@@ -90,6 +90,10 @@ def _prefill_tile(
     for g in range(group):
         out = end_softmax(states[g]).to(out_ptr.dtype.element_ty)
         tl.store(out_ptr + g * size, out)
+
+
+def _scaled(q: Any, scale: float) -> Any:
+    return (q * (scale * LOG2_E)).to(q.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,14 @@
 """Attention of a prompt over a ring: each member has a block of it, keys and values travel."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import product
 from typing import Annotated, Literal
-
-import numpy as np
 
 from tilewright.device.ipcq import RingSpec
 from tilewright.errors import BenchError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.host import (
+    DPPolicy,
     LaunchReport,
     LocalShard,
     LocalSize,
@@ -18,6 +17,7 @@ from tilewright.host import (
     Split,
     Tensor,
 )
+from tilewright.machine.build import Machine
 from tilewright.programs.attention import (
     HeadDim,
     Heads,
@@ -90,43 +90,43 @@ def _run(
     check_sizes("ring_attention", length=length, block=block, key_block=key_block, slot=slot)
     heads = heads_of("ring_attention", q_heads, kv_heads, head_dim)
     team = _fitted(team_of(torch, sips=sips, cubes=cubes, pes=pes), ring, heads)
-    _check_members(team, ring, team_of(torch, sips=0, cubes=0))
-    deal = RingDeal(length, _num_members(team, ring), order)
+    lanes = _lanes(torch, team, ring)
+    num_members, num_lanes = len(lanes[0]), len(lanes)
+    deal = RingDeal(length, num_members, order)
     draw = Draw(torch)
     queries = draw.normal((heads.kv, heads.group, length, heads.dim), "f16")
     keys, values = (draw.normal((heads.kv, 1, length, heads.dim), "f16") for _ in range(2))
     window = torch.machine.spec.pe.queue_commands
     tiling = RingTiling(heads.group, heads.dim, block, key_block, causal, window)
-    out, report = _launch(torch, team, ring, deal, heads, (queries, keys, values), tiling, slot)
-    path, passing = _passing(torch, team, ring, heads, deal, report.pes, causal=causal)
+    num_levels = LEVELS.index(ring) + 1  # that split tokens among members; the others split heads
+    policy = team.policy(*[Split(0)] * num_levels, *[Split(1)] * (len(LEVELS) - num_levels))
+    arrays, rings = (queries, keys, values), RingSpec(slot_bytes=slot)
+    out, report = _launch(torch, policy, lanes, deal, arrays, tiling, rings)
     pairs = num_pairs(length, causal=causal)
-    table = deal.table
+    received_bytes = deal.num_received(causal=causal) * heads.token_bytes
+    passing_ps = _passing_ps(torch.machine, num_lanes, received_bytes, ring)
+    sent_bytes = (num_members - 1) * deal.num_parts * deal.part_size * heads.token_bytes
+    note = (
+        f"a ring of {num_members} {NAMES[ring]}; each PE passes on about "
+        f"{sent_bytes // num_lanes} bytes of keys and values while it computes"
+    )
     return measured(
         torch,
         report,
         heads.work(team.num_pes, queries=length, tokens=length, pairs=pairs),
         lambda: row_error(
-            collect_tokens(out.numpy(timed=False), table, length),
+            collect_tokens(out.numpy(timed=False), deal.table, length),
             attention_by_head(queries, keys[:, 0], values[:, 0], causal=causal),
         ),
         tolerance=tolerance_of("f16"),
-        path=path,
-        messages=passing,
-        notes=(_note(heads, team, ring, deal),),
+        path=_path(lanes[0], deal, report.pes),
+        messages={"passing keys and values": (passing_ps, 0)},
+        notes=(note,),
     )
 
 
-def _is_member_level(level: Level, ring: Level) -> bool:
-    return LEVELS.index(level) <= LEVELS.index(ring)
-
-
-def _num_members(team: Team, ring: Level) -> int:
-    counts = {"sip": team.num_sips, "cube": team.num_cubes, "pe": team.num_pes_per_cube}
-    return int(np.prod([counts[level] for level in LEVELS if _is_member_level(level, ring)]))
-
-
 def _fitted(team: Team, ring: Level, heads: Heads) -> Team:
-    """The PEs of a member share its KV heads; no more of them take part than there are heads."""
+    """Return a team for the heads: PEs of a member share them, so that none has nothing to do."""
     if ring != "pe":
         num_cubes = team.num_cubes if ring == "sip" else 1
         team = team.at_most(pes=max(1, heads.kv // num_cubes))
@@ -137,38 +137,35 @@ def _fitted(team: Team, ring: Level, heads: Heads) -> Team:
     return team
 
 
-def _check_members(team: Team, ring: Level, everything: Team) -> None:
-    """Refuse a ring of one, unless the device has one PE: there is nothing to pass on then."""
-    if _num_members(team, ring) < 2 and everything.num_pes > 1:
+def _lanes(torch: RuntimeContext, team: Team, ring: Level) -> list[list[PeCoord]]:
+    """Return the PEs that have the same heads, lane by lane, in the order of their members.
+
+    A ring of one is refused, unless the device has one PE: there is nothing to pass on then.
+    """
+    units = (
+        torch.device.sips[: team.num_sips],
+        range(team.num_cubes),
+        range(team.num_pes_per_cube),
+    )
+    num_levels = LEVELS.index(ring) + 1
+    members = list(product(*units[:num_levels]))
+    if len(members) < 2 and team_of(torch, sips=0, cubes=0).num_pes > 1:
         found, fix = f"a ring of one {ring}", f"set {ring}s=0 for all there are, or another ring"
         raise BenchError("ring_attention", found, "at least two members", fix)
-
-
-def _lanes(torch: RuntimeContext, team: Team, ring: Level) -> Iterator[list[PeCoord]]:
-    """The PEs that have the same heads, in the order of their members."""
-    counts = {
-        "sip": torch.device.sips[: team.num_sips],
-        "cube": range(team.num_cubes),
-        "pe": range(team.num_pes_per_cube),
-    }
-    upper = [counts[level] for level in LEVELS if _is_member_level(level, ring)]
-    lower = [counts[level] for level in LEVELS if not _is_member_level(level, ring)]
-    for lane in product(*lower):
-        yield [PeCoord(*member, *lane) for member in product(*upper)]
+    return [
+        [PeCoord(*member, *lane) for member in members] for lane in product(*units[num_levels:])
+    ]
 
 
 def _launch(
     torch: RuntimeContext,
-    team: Team,
-    ring: Level,
+    policy: DPPolicy,
+    lanes: Sequence[Sequence[PeCoord]],
     deal: RingDeal,
-    heads: Heads,
     arrays: tuple[Array, Array, Array],
     tiling: RingTiling,
-    slot: int,
+    rings: RingSpec,
 ) -> tuple[Tensor, LaunchReport]:
-    axes = [Split(0) if _is_member_level(level, ring) else Split(1) for level in LEVELS]
-    policy = team.policy(*axes)
     q, k, v = (
         deploy(torch, name, deal_tokens(array, deal.table, deal.part_size), policy)
         for name, array in zip("qkv", arrays, strict=True)
@@ -176,58 +173,36 @@ def _launch(
     out = reserve(torch, "out", q.shape, "f16", policy)
     members: dict[PeCoord, int] = {}
     neighbours: dict[PeCoord, dict[str, PeCoord]] = {}
-    for lane in _lanes(torch, team, ring):
+    for lane in lanes:
         for member, pe in enumerate(lane):
             members[pe] = member
             following, previous = lane[(member + 1) % len(lane)], lane[member - 1]
             neighbours[pe] = {TO_NEXT: following, TO_PREVIOUS: previous}
-    rings = Neighbours(neighbours, RingSpec(slot_bytes=slot))
     report = torch.launch(
         ring_attention_kernel, *map(LocalShard, (q, k, v, out)),
-        LocalSize(k, 1), PerPe(members), deal, tiling, heads.scale,
-        neighbours=rings if deal.num_members > 1 else None,
+        LocalSize(k, 1), PerPe(members), deal, tiling, float(tiling.head_dim**-0.5),
+        neighbours=Neighbours(neighbours, rings) if deal.num_members > 1 else None,
     ).report  # fmt: skip
     return out, report
 
 
-def _passing(
-    torch: RuntimeContext,
-    team: Team,
-    ring: Level,
-    heads: Heads,
-    deal: RingDeal,
-    pes: tuple[PeCoord, ...],
-    *,
-    causal: bool,
-) -> tuple[Path, dict[str, tuple[int, int]]]:
-    """Return the longest path, and what has to come into the member that sees most.
-
-    The first tokens are the first member's, and everybody else's queries see them.
-    """
-    spec = torch.machine.spec
-    lane = next(_lanes(torch, team, ring))
+def _path(lane: Sequence[PeCoord], deal: RingDeal, pes: tuple[PeCoord, ...]) -> Path:
+    """Return the longest path: everybody else's queries see the first member's first tokens."""
     others = [pe for member, pe in enumerate(lane) if member and deal.has_tokens(member)]
-    path = Path(
+    return Path(
         pes=pes,
         commands=2,  # rings come first
         all_store=len(others) + 1 == deal.num_members,
         messages=tuple((lane[0], pe) for pe in others),
     )
-    num_lanes = team.num_pes // deal.num_members
-    received_bytes = deal.num_received(causal=causal) * heads.token_bytes
-    rate = num_lanes * spec.cube.noc.attach_bytes_per_us
+
+
+def _passing_ps(machine: Machine, num_lanes: int, num_bytes: int, ring: Level) -> int:
+    """Return what bytes need that have to come into a member."""
+    rate, fabric = num_lanes * machine.spec.cube.noc.attach_bytes_per_us, machine.spec.fabric
     if ring == "sip":
-        rate = min(rate, spec.fabric.links * spec.fabric.bytes_per_us)
-    return path, {"passing keys and values": (received_bytes * PS_PER_US // rate, 0)}
-
-
-def _note(heads: Heads, team: Team, ring: Level, deal: RingDeal) -> str:
-    sent_bytes = (deal.num_members - 1) * deal.num_parts * deal.part_size * heads.token_bytes
-    num_lanes = team.num_pes // deal.num_members
-    return (
-        f"a ring of {deal.num_members} {NAMES[ring]}; each PE passes on about "
-        f"{sent_bytes // num_lanes} bytes of keys and values while it computes"
-    )
+        rate = min(rate, fabric.links * fabric.bytes_per_us)
+    return num_bytes * PS_PER_US // rate
 
 
 def _counts(offer: Offer, values: Values) -> Changes:

@@ -218,17 +218,11 @@ def _line_program(
         fewer: Changes = {"ranks": num_pes} if int(values["ranks"]) > num_pes else {}
         return fewer | fit_slot(offer, values, num_rings)
 
-    return _program(name, summary, run, counts)
+    return BenchProgram(name, summary, run, fit=_fit(counts))
 
 
-def _program(
-    name: str,
-    summary: str,
-    run: Callable[..., BenchOutcome],
-    counts: Callable[[Offer, Values], Changes],
-) -> BenchProgram:
-    fit = ProgramFit(counts=counts, tiles=(("bytes",),), sizes=(("bytes",),))
-    return BenchProgram(name, summary, run, fit=fit)
+def _fit(counts: Callable[[Offer, Values], Changes]) -> ProgramFit:
+    return ProgramFit(counts=counts, tiles=(("bytes",),), sizes=(("bytes",),))
 
 
 def _run_cubes(
@@ -279,17 +273,17 @@ PROGRAMS = (
         8,
         RINGS_IN_A_RING,
     ),
-    _program(
+    BenchProgram(
         "allreduce_cubes",
         "sum of the tiles of all PEs of several cubes, around one ring",
         _run_cubes,
-        _fit_cubes,
+        fit=_fit(_fit_cubes),
     ),
-    _program(
+    BenchProgram(
         "allreduce_mesh",
         "sum of the tiles of a 2 x 2 mesh of PEs, rows and then columns",
         _run_mesh,
-        _fit_mesh,
+        fit=_fit(_fit_mesh),
     ),
     _line_program(
         "allreduce_tree",

@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import NamedTuple
+from functools import cached_property
 
 from tilewright.analysis.phases import sample_phases
 from tilewright.device.build import Device, build_device
@@ -35,26 +35,19 @@ from tilewright.units import format_bytes
 TRACED_OWNERS = 8  # at a time: a trace of all would not fit into memory
 
 
-class _Planned(NamedTuple):
+@dataclass(frozen=True)
+class _Load:
     """A case at a size, with what it asks of the machine."""
 
     case: ProbeCase
     num_bytes: int
     flows: list[Flow]
+    paths: tuple[FlowPath, ...] = ()  # through the machine; many, so only while the load runs
 
-
-@dataclass(slots=True)
-class _Load:
-    """The same with its paths through the machine, which are many."""
-
-    case: ProbeCase
-    num_bytes: int
-    flows: list[Flow]
-    paths: list[FlowPath]
-    issuers: list[PeCoord | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.issuers = issuers_of(self.flows)
+    @cached_property
+    def issuers(self) -> list[PeCoord | None]:
+        """Whoever has a flow, in the order of the owners of tasks."""
+        return issuers_of(self.flows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +79,12 @@ def run_probe(
     planned, skipped = _plan(machine, names, sizes)
     rows: list[ProbeRow] = []
     guesses: dict[str, int] = {}
-    for number, (case, num_bytes, flows) in enumerate(planned, 1):
-        progress(f"{number}/{len(planned)} {case.name}, {format_bytes(num_bytes)}")
-        load = _Load(case, num_bytes, flows, [path_of(machine, flow) for flow in flows])
-        row, guesses[case.name] = _probe(machine, load, kind, guesses.get(case.name, 0), phases)
+    for number, load in enumerate(planned, 1):
+        name = load.case.name
+        progress(f"{number}/{len(planned)} {name}, {format_bytes(load.num_bytes)}")
+        paths = tuple(path_of(machine, flow) for flow in load.flows)
+        load = replace(load, paths=paths)
+        row, guesses[name] = _probe(machine, load, kind, guesses.get(name, 0), phases)
         rows.append(row)
     failures = failures_of(rows)
     return ProbeRecord(
@@ -105,13 +100,13 @@ def run_probe(
 
 def _plan(
     machine: Machine, names: Sequence[str], sizes: Sequence[int]
-) -> tuple[list[_Planned], list[SkippedCase]]:
+) -> tuple[list[_Load], list[SkippedCase]]:
     """What to run, in the order of the cases and of growing sizes."""
     for num_bytes in sizes:
         if num_bytes < 1:
             fix = "correct --bytes"
             raise SpecError("probe", f"a size of {num_bytes} bytes", "at least one byte", fix)
-    planned: list[_Planned] = []
+    planned: list[_Load] = []
     skipped: list[SkippedCase] = []
     for case in _chosen(names):
         for num_bytes in sorted(set(sizes or case.sizes)):
@@ -122,7 +117,7 @@ def _plan(
                 _check_unnamed(machine, case, names, reason)
                 skipped.append(SkippedCase(case=case.name, reason=str(reason)))
                 break
-            planned.append(_Planned(case, num_bytes, flows))
+            planned.append(_Load(case, num_bytes, flows))
     return planned, skipped
 
 

@@ -1,6 +1,7 @@
 """One decode step of one layer's attention on simulated machines."""
 
-from typing import Literal, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -103,6 +104,11 @@ class DecodeAttention(Timed):
         return self
 
 
+def _derived(figure: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Return a field that follows from those before it; documents have it too."""
+    return Field(default_factory=figure)
+
+
 class AttentionDecodeRecord(Document):
     """``stages``, ``bound_ps`` and ``ratio`` are those of the sparse step.
 
@@ -131,12 +137,16 @@ class AttentionDecodeRecord(Document):
     sizes: DecodeSizes
     dense: DecodeAttention
     sparse: DecodeAttention
-    speedup: PositiveFloat  # mean dense latency / mean sparse latency
-    bytes_bound_speedup: PositiveFloat  # ideal bytes of dense / of sparse
-    stages: tuple[DecodeStage, ...]
+    speedup: PositiveFloat = _derived(
+        lambda found: found["dense"].mean_ps / found["sparse"].mean_ps
+    )  # mean dense latency / mean sparse latency
+    bytes_bound_speedup: PositiveFloat = _derived(
+        lambda found: found["dense"].ideal_bytes / found["sparse"].ideal_bytes
+    )  # ideal bytes of dense / of sparse
+    stages: tuple[DecodeStage, ...] = _derived(lambda found: found["sparse"].stages)
     tokens_per_s: PositiveFloat  # of the sparse step, were attention all that a layer does
-    bound_ps: PositiveInt
-    ratio: PositiveFloat
+    bound_ps: PositiveInt = _derived(lambda found: found["sparse"].bound_ps)
+    ratio: PositiveFloat = _derived(lambda found: found["sparse"].ratio)
     values_ok: bool | None
     max_error: NonNegativeFloat | None  # of an output, relative to its norm
     tolerance: NonNegativeFloat | None

@@ -28,6 +28,7 @@ from tilewright.units import format_ps, share_text
 
 MOST_BLOCKS = 12
 NONE = "-"
+OF_WORDS = ("bottleneck", "stage", "memory, link or unit")
 
 Rows = Sequence[Sequence[str]]
 
@@ -49,6 +50,10 @@ class PageTable:
     groups: Sequence[Sequence[Sequence[str]]]
 
 
+def _columns(*titles: str) -> list[Column]:
+    return [Column(title, is_words=title in OF_WORDS) for title in titles]
+
+
 def page_tables(page: DecodePage) -> dict[str, PageTable]:
     """Return all tables of a page by the names that its template has for them."""
     return {
@@ -68,14 +73,13 @@ def _quality_cells(quality: DemoQuality) -> tuple[str, str, str]:
 
 def _headline_table(page: DecodePage) -> PageTable:
     """The one table: quality, latency, speed-up, bytes, bottleneck; a row for each flow."""
-    columns = [Column("flow"), Column("needles"), Column("mass kept"), Column("output error")]
+    titles = ["flow", "needles", "mass kept", "output error"]
     for context in page.contexts:
-        columns += [Column(f"latency, {context_text(context)}"), Column("speed-up")]
-    columns += [Column("bytes"), Column("bottleneck", is_words=True)]
+        titles += [f"latency, {context_text(context)}", "speed-up"]
     rows = [_headline_row(page, flow) for flow in page.flows]
     longest = context_text(page.contexts[-1])
     caption = f"Decode attention: quality and time; bytes and bottleneck are those of {longest}"
-    return PageTable(caption, columns, [rows])
+    return PageTable(caption, _columns(*titles, "bytes", "bottleneck"), [rows])
 
 
 def _headline_row(page: DecodePage, flow: str) -> tuple[str, ...]:
@@ -94,15 +98,10 @@ def _speedup(step: ShownStep) -> str:
 
 def _quality_table(page: DecodePage) -> PageTable:
     """The points of the plot, to the picosecond."""
-    columns = (
-        Column("flow"),
-        Column("context"),
-        Column("mass kept"),
-        Column("latency"),
-        Column("latency, ps"),
-        Column("half-width"),
-        Column("over refresh phases"),
-    )
+    columns = _columns(
+        "flow", "context", "mass kept", "latency", "latency, ps", "half-width",
+        "over refresh phases",
+    )  # fmt: skip
     groups = [
         [
             (
@@ -143,15 +142,7 @@ def _share_row(step: ShownStep, names: Sequence[str]) -> tuple[str, ...]:
 
 def _stage_table(page: DecodePage) -> PageTable:
     """Each stage's latency, and its bytes beside the ideal ones."""
-    columns = (
-        Column("step"),
-        Column("stage", is_words=True),
-        Column("latency"),
-        Column("share"),
-        Column("bytes"),
-        Column("ideal bytes"),
-        Column("ratio"),
-    )
+    columns = _columns("step", "stage", "latency", "share", "bytes", "ideal bytes", "ratio")
     names = stage_names(page.steps)
     return PageTable("Stages", columns, [_stage_rows(step, names) for step in page.steps])
 
@@ -177,7 +168,7 @@ def _stage_rows(step: ShownStep, order: Sequence[str]) -> Rows:
 
 def _usage_table(page: DecodePage) -> PageTable:
     """The busiest blocks of each step, and how many links were idle."""
-    columns = (Column("step"), Column("memory, link or unit", is_words=True), Column("in use"))
+    columns = _columns("step", "memory, link or unit", "in use")
     groups = [_usage_rows(usage, page.machine) for usage in page.usages]
     return PageTable("The busiest", columns, groups)
 

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
+from tilewright.records.run.record import RunSweepRecord, SweepPoint
 from tilewright.report.format import PART_WORDS, ends_text, width_text
 from tilewright.report.plot import legend_mark, open_plot
 from tilewright.report.style import COLOURS

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilewright.engine import TaskGraph
 from tilewright.errors import KernelError
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.post import Post
@@ -14,7 +15,7 @@ from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_watch import check_host_call
 from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, bind
 from tilewright.runtime.launch.place import Placed, place
-from tilewright.runtime.launch.send import Sent, place_rings, send
+from tilewright.runtime.launch.send import LaunchGate, place_rings, send
 from tilewright.runtime.request import LaunchReport, Request
 from tilewright.runtime.tensor.tensor import Tensor
 
@@ -77,22 +78,17 @@ def launch(
     neighbours, free_rings = place_rings(driver, terms.neighbours, name)
     try:
         terms = replace(terms, neighbours=neighbours)
-        sent = send(driver, name, terms, placed.shares, options, binding.num_arguments)
-        run = _run(driver, terms, placed, sent)
-        return _report_at_end(driver, name, binding, placed, sent, run, free_rings)
+        gate = send(driver, name, terms, placed.shares, options, binding.num_arguments)
+        # programs wait at the gate for the command
+        run = driver.launcher.start(driver.hub, driver.effects, terms, placed.shares, gate)
+        gate.request.programs = frozenset(run.owners)
+        gate.request.rings = None if terms.neighbours is None else run.post
+        for stream in run.streams:
+            gate.expect(stream.pe.coord)
+        return _report_at_end(driver, name, binding, placed, gate, run, free_rings)
     except BaseException:
         free_rings()
         raise
-
-
-def _run(driver: Driver, terms: Terms, placed: Placed, sent: Sent) -> Run:
-    """Spawn the programs, which wait at the gate for the command."""
-    run = driver.launcher.start(driver.hub, driver.effects, terms, placed.shares, sent.gate)
-    sent.request.programs = frozenset(run.owners)
-    sent.request.rings = None if terms.neighbours is None else run.post
-    for stream in run.streams:
-        sent.gate.expect(stream.pe.coord)
-    return run
 
 
 def _report_at_end(
@@ -100,12 +96,12 @@ def _report_at_end(
     name: str,
     binding: Binding,
     placed: Placed,
-    sent: Sent,
+    gate: LaunchGate,
     run: Run,
     free_rings: Callable[[], None],
 ) -> Pending:
     """Return the handle of the launch, which gets the report when all programs have ended."""
-    request = sent.request
+    request = gate.request
     pending = Pending(driver, request, binding.tensors)
     if driver.watch is not None:
         driver.watch.note_request(request, run.sanitizer.launch)
@@ -121,9 +117,9 @@ def _report_at_end(
             request.failures.extend(request.rings.unreceived(name))
             driver.launcher.give_back(request.rings)
             request.rings = None
-        if sent.common_start is not None:
-            driver.device.engine.remove_signal(sent.common_start)
-        report = _report(driver, name, binding.kernel.name, placed, sent, run)
+        if gate.common_start is not None:
+            driver.device.engine.remove_signal(gate.common_start[0])
+        report = _report(driver, name, binding.kernel.name, placed, gate, run)
         pending.settle(report)
         driver.note_launch(report)
 
@@ -132,9 +128,9 @@ def _report_at_end(
 
 
 def _report(
-    driver: Driver, name: str, kernel: str, placed: Placed, sent: Sent, run: Run
+    driver: Driver, name: str, kernel: str, placed: Placed, gate: LaunchGate, run: Run
 ) -> LaunchReport:
-    shares, starts_ps, ends = placed.shares, sent.gate.starts_ps, sent.gate.ends
+    shares, starts_ps, ends = placed.shares, gate.starts_ps, gate.ends
     last_end_ps = max(end_ps for end_ps, _ in ends.values())
     last_pe = min(pe for pe, (end_ps, _) in ends.items() if end_ps == last_end_ps)
     return LaunchReport(
@@ -143,7 +139,7 @@ def _report(
         placed.grid,
         sum(len(share.ids) for share in shares),
         driver.shared_pes(tuple(share.pe for share in shares)),
-        sent.submitted_ps,
+        gate.request.submitted_ps,
         min(starts_ps.values()),
         max(starts_ps.values()),
         last_end_ps,
@@ -158,7 +154,7 @@ def _report(
 def _nothing(driver: Driver, name: str, kernel: str, grid: tuple[int, ...]) -> Pending:
     """A launch without programs: nothing is sent, and it is over at once."""
     now_ps = driver.now_ps
-    request = driver.completed_request(f"launch of {name!r}")
+    request = driver.submit(f"launch of {name!r}", TaskGraph())
     pending = Pending(driver, request)
     times = (now_ps, now_ps, now_ps, now_ps, now_ps)
     report = LaunchReport(name, kernel, grid, 0, (), *times, None, None, Counters())

@@ -104,6 +104,7 @@ class LaunchGate:
     """
 
     running: RunningDevice
+    request: Request  # of the command
     delivery: Delivery
     arrivals: Mapping[PeCoord, int]  # the tasks by which PEs have their command
     common_start: tuple[int, int] | None = None  # a signal, and the value at which all have it
@@ -139,16 +140,6 @@ class LaunchGate:
         hub.submit(graph)
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A command under way: its request, and the gate that opens where it has arrived."""
-
-    request: Request
-    gate: LaunchGate
-    submitted_ps: int
-    common_start: int | None  # the signal of a common start
-
-
 def send(
     driver: Driver,
     name: str,
@@ -156,8 +147,11 @@ def send(
     shares: Sequence[Share],
     options: LaunchOptions,
     num_arguments: int,
-) -> Sent:
-    """Send the command of a launch to its PEs, and before it what they have to know."""
+) -> LaunchGate:
+    """Send the command of a launch to its PEs, and before it what they have to know.
+
+    Return the gate that opens where it has arrived.
+    """
     entries = {share.pe: num_arguments for share in shares}
     driver.launcher.check_room(entries)
     before: list[Request] = []
@@ -173,11 +167,10 @@ def send(
         delivery = driver.path.deliver(dict.fromkeys(entries, 0), is_shared=True, raises=signal)
     else:
         delivery = driver.path.deliver(entries, is_shared=True)
-    submitted_ps = driver.now_ps
     request, arrivals = driver.deliver(f"launch of {name!r}", delivery, before)
     common_start = None if signal is None else (signal, len(shares))
-    gate = LaunchGate(driver.running, delivery, arrivals, common_start, options.earliest_start_ps)
-    return Sent(request, gate, submitted_ps, signal)
+    earliest_ps = options.earliest_start_ps
+    return LaunchGate(driver.running, request, delivery, arrivals, common_start, earliest_ps)
 
 
 def tell_rings(driver: Driver, what: str, neighbours: Neighbours) -> Request:

@@ -11,6 +11,9 @@ from tilewright.runtime.placement.policy import Interleave, Layout, LayoutWord, 
 
 MAX_EXPLICIT = 4096  # ranges and blocks that are told one by one
 
+Box = tuple[range, ...]
+"""Indices of an axis each."""
+
 
 def deal_blocks(runs: Sequence[range], block_bytes: int, num_units: int) -> list[Sequence[range]]:
     """Deal the bytes of all runs, one after the other, a block to each unit in turn.
@@ -82,10 +85,6 @@ def _deal(runs: Iterable[range], block_bytes: int, num_units: int) -> list[list[
             start += size
             done += size
     return dealt
-
-
-Box = tuple[range, ...]
-"""Indices of an axis each."""
 
 
 @dataclass(frozen=True, slots=True)

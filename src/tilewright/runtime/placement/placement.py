@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 from tilewright.errors import InternalError, PlacementError
 from tilewright.language.dtype import DType
@@ -24,8 +25,7 @@ from tilewright.runtime.placement.text import placement_text
 MIN_AXES = 2  # row_wise and column_wise look at a tensor as a matrix, at least
 
 
-@dataclass(frozen=True, slots=True)
-class Targets:
+class Targets(NamedTuple):
     """What a tensor may be placed on: these SIPs, of each these cubes, of each these PEs."""
 
     sips: tuple[int, ...]
@@ -265,28 +265,21 @@ def _regions(
     where: str, shape: tuple[int, ...], dtype: DType, policy: DPPolicy, targets: Targets
 ) -> Iterator[tuple[PeCoord, Region]]:
     """What each PE gets, in the order of PEs, by indices of at least two axes."""
-    sip_level, cube_level, pe_level = policy.levels
-    sips = _units(where, sip_level, targets.sips)
-    cubes = _units(where, cube_level, targets.cubes)
-    pes = _units(where, pe_level, targets.pes)
     sizes = (1,) * (MIN_AXES - len(shape)) + shape
-    whole = Region(tuple(map(range, sizes)))
-    bits = dtype.bits
-    for sip, of_sip in zip(sips, _divided(whole, sip_level, sips, shape, bits), strict=True):
-        of_cubes = _divided(of_sip, cube_level, cubes, shape, bits)
-        for cube, of_cube in zip(cubes, of_cubes, strict=True):
-            of_pes = _divided(of_cube, pe_level, pes, shape, bits)
-            for pe, region in zip(pes, of_pes, strict=True):
-                yield PeCoord(sip, cube, pe), region
-
-
-def _divided(
-    region: Region, level: Level, units: tuple[int, ...], shape: tuple[int, ...], bits: int
-) -> tuple[Region, ...]:
-    layout = level.layout
-    if isinstance(layout, Split):  # of the tensor's axes, which are the last of the box
-        layout = Split(layout.axis % len(shape) - len(shape))
-    return divide(region, layout, len(units), bits=bits)
+    found: list[tuple[tuple[int, ...], Region]] = [((), Region(tuple(map(range, sizes))))]
+    for level, there in zip(policy.levels, targets, strict=True):
+        layout, units = level.layout, _units(where, level, there)
+        if isinstance(layout, Split):  # of the tensor's axes, which are the last of the box
+            layout = Split(layout.axis % len(shape) - len(shape))
+        found = [
+            ((*place, unit), part)
+            for place, region in found
+            for unit, part in zip(
+                units, divide(region, layout, len(units), bits=dtype.bits), strict=True
+            )
+        ]
+    for place, region in found:
+        yield PeCoord(*place), region
 
 
 def _units(where: str, level: Level, there: tuple[int, ...]) -> tuple[int, ...]:

@@ -11,7 +11,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
 from tilewright.canonical import content_hash
-from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import UsageError
 from tilewright.evaluation import (
     SOURCES,
@@ -24,7 +23,7 @@ from tilewright.evaluation import (
     pareto_front,
     run_trial,
 )
-from tilewright.records import Versions, installed_versions
+from tilewright.records import installed_versions
 from tilewright.records.attention.compare import (
     AttentionCompareRecord,
     CompareSizes,
@@ -39,7 +38,13 @@ from tilewright.serving.model_flow import (
     trace_for_model,
 )
 from tilewright.studies.compare.latency import ComparedSteps, KeptWork, Simulations, latency_rows
-from tilewright.studies.latency import LatencyOf, LatencySpec, StepsOnMachines, simulate_latency
+from tilewright.studies.latency import (
+    LatencyOf,
+    LatencySpec,
+    StepsOnMachines,
+    simulate_latency,
+    versions_of,
+)
 
 Tell = Callable[[int, int, str], None]
 """How many trials and simulated steps are complete, of how many, and what is done now."""
@@ -115,7 +120,7 @@ def compare_flows(
     tell(len(run.complete) + simulations.num_done, run.total, "")
     return AttentionCompareRecord(
         status="interrupted" if simulations.is_interrupted else "complete",
-        versions=_versions(spec),
+        versions=versions_of(spec.latency),
         source=source.figures,
         sizes=_sizes(spec),
         seed=spec.sizes.seed,
@@ -232,12 +237,6 @@ def _join_rows(spec: CompareSpec, planned: Sequence[Planned], run: Run) -> list[
             row = join_trials(trials, source=spec.source.value, context=sizes.context, pages=pages)
             joined.append((row, trials))
     return joined
-
-
-def _versions(spec: CompareSpec) -> Versions:
-    if spec.latency is None:
-        return installed_versions(engine="none")
-    return installed_versions(engine=resolve_engine(AUTO, native_built=native_built()).value)
 
 
 def _sizes(spec: CompareSpec) -> CompareSizes:

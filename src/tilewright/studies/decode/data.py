@@ -145,7 +145,7 @@ def reference_step(
     names = [f"request{index}" for index in range(len(contexts))]
     first = 0
     for name, data, count in zip(names, requests, contexts, strict=True):
-        _prefill(session, name, data, range(first, first + count - 1))
+        prefill(session, name, data, range(first, first + count - 1))
         first += count
     step = session.begin({name: [0] for name in names})
     fields = {
@@ -241,7 +241,7 @@ def _prompt_mass(graph: Graph, data: RequestData, window: int) -> Array:
     return found
 
 
-def _prefill(session: Session, name: str, data: RequestData, tokens: range) -> None:
+def prefill(session: Session, name: str, data: RequestData, tokens: range) -> None:
     """``tokens`` are numbers that no two requests share, so that no prefix is found."""
     session.admit(name, tokens)
     for start in range(0, len(tokens), PREFILL_TOKENS):

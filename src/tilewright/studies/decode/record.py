@@ -105,7 +105,6 @@ def _record(
     step, selection = comparison.step, comparison.step.selection
     machine = step.machine
     is_right = None if selection is not None else max(errors) <= comparison.tolerance
-    dense_figures, sparse_figures = (attention_figures(machine, it) for it in (dense, sparse))
     finite = [error for error in errors if np.isfinite(error)]
     notes = list(comparison.notes)
     if len(finite) < len(errors):
@@ -131,14 +130,9 @@ def _record(
         selection_source=getattr(selection, "source", None),
         seed=step.seed,
         sizes=_sizes(comparison),
-        dense=dense_figures,
-        sparse=sparse_figures,
-        speedup=dense.mean_ps / sparse.mean_ps,
-        bytes_bound_speedup=dense.ideal.total_bytes / sparse.ideal.total_bytes,
-        stages=sparse_figures.stages,
+        dense=attention_figures(machine, dense),
+        sparse=attention_figures(machine, sparse),
         tokens_per_s=len(step.contexts) / step_s,
-        bound_ps=sparse_figures.bound_ps,
-        ratio=sparse_figures.ratio,
         values_ok=is_right,
         max_error=max(finite, default=None),
         tolerance=None if selection is not None else comparison.tolerance,

@@ -151,7 +151,11 @@ def simulate_step(
     how many, None: by the rule of ADR 0029.
     """
     layout, kernels = _compile(step)
-    done = _execute(step, layout, kernels, lambda device: _watched(device, listeners_of))
+
+    def watched_by(device: Device) -> StepWatch:
+        return StepWatch(device, *(listeners_of(device) if listeners_of else ()))
+
+    done = _execute(step, layout, kernels, watched_by)
     launches = done.result.launches
     explained = explain_step(
         done.watch,
@@ -169,7 +173,6 @@ def simulate_step(
         done.result.pages,
         is_dense=step.is_dense,
     )
-    before, after = done.watch.usage
     latency_ps = _latency_ps(done)
 
     def latency_of(shift_ps: int) -> int:
@@ -184,7 +187,7 @@ def simulate_step(
         ideal=ideal,
         bottleneck=explained.bottleneck,
         used=explained.used,
-        usage=(before, after),
+        usage=(done.watch.usage[0], done.watch.usage[1]),
         result=done.result,
         num_events=done.num_events,
         run_s=done.run_s,
@@ -228,12 +231,6 @@ def _compile(step: DecodeStep) -> tuple[RowLayout, LoadedKernels]:
         most=most_candidates(plan),
     )
     return layout, kernels
-
-
-def _watched(device: Device, listeners_of: ListenersOf | None) -> StepWatch:
-    if listeners_of is None:
-        return StepWatch(device)
-    return StepWatch(device, *listeners_of(device))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,8 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance
-from tilewright.engine import AUTO, native_built, resolve_engine
 from tilewright.errors import ModelError
 from tilewright.models import LanguageModel, MlaShape, ModelShape, choose_token, run_prompt
-from tilewright.records import installed_versions
 from tilewright.records.generate import (
     DecodePlanFigures,
     GenerateRecord,
@@ -29,7 +27,13 @@ from tilewright.serving.model_flow import (
 )
 from tilewright.studies.attention_trial import counted
 from tilewright.studies.generate.latency import DecodedStep, RunOnMachines, simulate_run
-from tilewright.studies.latency import LatencyOf, LatencySpec, StepsOnMachines, simulate_latency
+from tilewright.studies.latency import (
+    LatencyOf,
+    LatencySpec,
+    StepsOnMachines,
+    simulate_latency,
+    versions_of,
+)
 
 DENSE = "dense"
 DEFAULT_BUDGET = 16
@@ -203,7 +207,7 @@ def _record(
     seconds = written.decode_seconds
     return GenerateRecord.of(
         spec,
-        versions=installed_versions(engine=_engine(spec)),
+        versions=versions_of(spec.latency),
         model=_model_figures(shape),
         flow=label,
         graph_hash=None if is_dense else graph_hash(graph),
@@ -228,12 +232,6 @@ def _record(
         tokens_per_second=written.steps / seconds if written.steps else 0.0,
         simulated=simulated,
     )
-
-
-def _engine(spec: GenerateSpec) -> str:
-    if spec.latency is None:
-        return "none"
-    return resolve_engine(AUTO, native_built=native_built()).value
 
 
 def _model_figures(shape: ModelShape) -> ModelFigures:

@@ -14,7 +14,7 @@ from tilewright.programs.builtin.gemm import sweep_points
 from tilewright.programs.parameter import parse_parameters
 from tilewright.records import installed_versions
 from tilewright.records.document import JsonScalar
-from tilewright.records.run.sweep import RunSweepRecord, SweepPoint
+from tilewright.records.run.record import RunSweepRecord, SweepPoint
 from tilewright.studies.run.command import RunWatch, run_program
 from tilewright.studies.run.execute import RunRequest
 from tilewright.studies.run.fit import fit_note

@@ -19,7 +19,6 @@ from tilewright.errors import DeadlockError, InternalError
 from tilewright.validation.conservation.run import (
     NUM_RUNS,
     SEEDS,
-    LoadTrace,
     Run,
     crowded_engine,
     early,
@@ -39,14 +38,14 @@ Defect = Callable[[Run, np.random.Generator], Run]
 
 
 def _with_record(run: Run, position: int, **changes: int) -> Run:
-    records = list(run.trace.records)
+    records = list(run.records)
     records[position] = records[position]._replace(**changes)
-    return replace(run, trace=LoadTrace(run.load, tuple(records)))
+    return replace(run, records=tuple(records))
 
 
 def _some(run: Run, generator: np.random.Generator, wanted: Callable[[TraceRecord], bool]) -> int:
     """The position of one of the records that are wanted."""
-    places = [place for place, record in enumerate(run.trace.records) if wanted(record)]
+    places = [place for place, record in enumerate(run.records) if wanted(record)]
     return int(generator.choice(places))
 
 
@@ -61,7 +60,7 @@ def byte_lost(run: Run, generator: np.random.Generator) -> Run:
 def sent_too_fast(run: Run, generator: np.random.Generator) -> Run:
     """A packet leaves a picosecond before its last flit can have been sent."""
     place = _some(run, generator, lambda record: record.tail_ps > record.start_ps)
-    record = run.trace.records[place]
+    record = run.records[place]
     flits = run.load.messages[record.packet_id].flits
     tail_ps = record.start_ps + flits * run.load.links[record.server].flit_ps - 1
     return _with_record(run, place, tail_ps=tail_ps)
@@ -74,21 +73,21 @@ def done_too_soon(run: Run, _generator: np.random.Generator) -> Run:
 
 def left_idle(run: Run, generator: np.random.Generator) -> Run:
     """The last packet of a link, which could have started, starts a picosecond late."""
-    last = [visits[-1].record for visits in run.trace.by_link if visits]
+    last = [visits[-1].record for visits in run.by_link if visits]
     place = _some(run, generator, lambda record: record in last)
-    record = run.trace.records[place]
+    record = run.records[place]
     return _with_record(run, place, start_ps=record.start_ps + 1, tail_ps=record.tail_ps + 1)
 
 
 def started_unready(run: Run, generator: np.random.Generator) -> Run:
     place = _some(run, generator, lambda record: record.start_ps == record.ready_ps)
-    return _with_record(run, place, start_ps=run.trace.records[place].ready_ps - 1)
+    return _with_record(run, place, start_ps=run.records[place].ready_ps - 1)
 
 
 def overtook(run: Run, generator: np.random.Generator) -> Run:
     """Two packets that waited in one queue change places."""
     pairs = []
-    for link, visits in zip(run.load.links, run.trace.by_link, strict=True):
+    for link, visits in zip(run.load.links, run.by_link, strict=True):
         neighbours = pairwise(visits)
         pairs += [
             (one.record, other.record)
@@ -96,7 +95,7 @@ def overtook(run: Run, generator: np.random.Generator) -> Run:
             if one.queue(link) == other.queue(link)
         ]
     before, after = pairs[int(generator.integers(len(pairs)))]
-    places = [run.trace.records.index(record) for record in (before, after)]
+    places = [run.records.index(record) for record in (before, after)]
     later = {"start_ps": after.start_ps, "tail_ps": after.tail_ps}
     sooner = {"start_ps": before.start_ps, "tail_ps": before.tail_ps}
     return _with_record(_with_record(run, places[0], **later), places[1], **sooner)
@@ -105,7 +104,7 @@ def overtook(run: Run, generator: np.random.Generator) -> Run:
 def wait_forgotten(run: Run, generator: np.random.Generator) -> Run:
     """A packet that waited is said to have come when it started."""
     place = _some(run, generator, lambda record: record.start_ps > record.ready_ps)
-    return _with_record(run, place, ready_ps=run.trace.records[place].start_ps)
+    return _with_record(run, place, ready_ps=run.records[place].start_ps)
 
 
 FLIT_BYTES = 64

@@ -54,11 +54,12 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class LoadTrace:
-    """A load whose messages are packets numbered from 0, and the records of its run."""
+class Run:
+    """A load whose messages are packets numbered from 0, and what an engine recorded of it."""
 
     load: NetworkLoad
     records: tuple[TraceRecord, ...]
+    statistics: Statistics
 
     @cached_property
     def by_link(self) -> tuple[tuple[Visit, ...], ...]:
@@ -78,18 +79,6 @@ class LoadTrace:
             visits[record.server].append(Visit(message, hop, record, returns_ps))
         starts = [sorted(link, key=lambda visit: visit.record.start_ps) for link in visits]
         return tuple(tuple(link) for link in starts)
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A load, what an engine recorded of it, and when the last packet was there."""
-
-    trace: LoadTrace
-    statistics: Statistics
-
-    @property
-    def load(self) -> NetworkLoad:
-        return self.trace.load
 
 
 def _load(buffer_flits: int | None, seed: int, *, takes_turns: bool) -> NetworkLoad:
@@ -129,8 +118,7 @@ def seeded_runs(kind: EngineKind) -> tuple[Run, ...]:
             load = _load(buffer_flits, seed, takes_turns=takes_turns)
             engine, graph = _engine_of(load, kind)
             finish(engine, graph)
-            trace = LoadTrace(load, tuple(engine.take_trace()))
-            runs.append(Run(trace, engine.statistics()))
+            runs.append(Run(load, tuple(engine.take_trace()), engine.statistics()))
     return tuple(runs)
 
 
@@ -152,43 +140,13 @@ def overused(run: Run) -> int:
     """IN2: links that were used more than fully, as a whole or by two packets at once."""
     servers = run.statistics.servers
     found = sum(not server.busy_ps <= server.held_ps <= server.free_ps for server in servers)
-    return found + count_overlaps(run.trace)
+    return found + _count_overlaps(run)
 
 
-def too_fast(run: Run) -> int:
-    """IN3: done before the slowest link or the longest way allows it."""
-    return int(run.statistics.now_ps < least_ps(run.load))
-
-
-def idle(run: Run) -> int:
-    """IN4."""
-    return count_idle(run.trace)
-
-
-def early(run: Run) -> int:
-    """IN5."""
-    waits = sum(server.wait_ps < 0 for server in run.statistics.servers)
-    return count_early(run.trace) + count_overlaps(run.trace) + waits
-
-
-def overtaken(run: Run) -> int:
-    """IN6."""
-    return count_overtaken(run.trace)
-
-
-def wrong_queues(run: Run) -> int:
-    """IN10: links whose integral of the queue length is not the sum of their packets' waits."""
-    queues_ps = (server.queue_ps for server in run.statistics.servers)
-    return sum(one != other for one, other in zip(queues_ps, waits_ps(run.trace), strict=True))
-
-
-# -- from records --------------------------------------------------------------------------------
-
-
-def count_overlaps(trace: LoadTrace) -> int:
+def _count_overlaps(run: Run) -> int:
     """Packets that start before the one in front has left, or leave sooner than a wire can send."""
     found = 0
-    for link, visits in zip(trace.load.links, trace.by_link, strict=True):
+    for link, visits in zip(run.load.links, run.by_link, strict=True):
         for before, after in pairwise(visits):
             found += after.record.start_ps < before.record.tail_ps
         for visit in visits:
@@ -197,37 +155,16 @@ def count_overlaps(trace: LoadTrace) -> int:
     return found
 
 
-def count_early(trace: LoadTrace) -> int:
-    """Packets that start before they are ready, or are ready before they can have come."""
-    found = 0
-    last: dict[int, TraceRecord] = {}
-    for record in trace.records:
-        found += record.start_ps < record.ready_ps
-        before = last.get(record.packet_id)
-        if before is not None:
-            link = trace.load.links[before.server]
-            found += record.ready_ps < before.start_ps + link.flit_ps + link.latency_ps
-        last[record.packet_id] = record
-    return found
+def too_fast(run: Run) -> int:
+    """IN3: done before the slowest link or the longest way allows it."""
+    return int(run.statistics.now_ps < least_ps(run.load))
 
 
-def count_overtaken(trace: LoadTrace) -> int:
-    """Packets that leave a queue before one that was there first."""
-    found = 0
-    for link, visits in zip(trace.load.links, trace.by_link, strict=True):
-        last: dict[Queue, tuple[int, int]] = {}
-        for visit in visits:
-            queue = visit.queue(link)
-            found += last.get(queue, visit.turn) > visit.turn
-            last[queue] = visit.turn
-    return found
-
-
-def count_idle(trace: LoadTrace) -> int:
-    """Times that a free link did not take a packet that could have started, or took one early."""
+def idle(run: Run) -> int:
+    """IN4: times that a free link left a packet that could have started, or took one early."""
     return sum(
         1
-        for link, visits in zip(trace.load.links, trace.by_link, strict=True)
+        for link, visits in zip(run.load.links, run.by_link, strict=True)
         for number, visit in enumerate(visits)
         if min(_could_start_ps(link, visits, number)) != visit.record.start_ps
     )
@@ -264,12 +201,40 @@ def _room_ps(link: LinkSpec, taken: Sequence[Visit], visit: Visit, free_ps: int)
     return free_ps
 
 
-def waits_ps(trace: LoadTrace) -> list[int]:
-    """What packets waited in front of each link, all together."""
-    return [
+def early(run: Run) -> int:
+    """IN5: packets that start before they are ready, or are ready before they can have come."""
+    found = _count_overlaps(run) + sum(server.wait_ps < 0 for server in run.statistics.servers)
+    last: dict[int, TraceRecord] = {}
+    for record in run.records:
+        found += record.start_ps < record.ready_ps
+        before = last.get(record.packet_id)
+        if before is not None:
+            link = run.load.links[before.server]
+            found += record.ready_ps < before.start_ps + link.flit_ps + link.latency_ps
+        last[record.packet_id] = record
+    return found
+
+
+def overtaken(run: Run) -> int:
+    """IN6: packets that leave a queue before one that was there first."""
+    found = 0
+    for link, visits in zip(run.load.links, run.by_link, strict=True):
+        last: dict[Queue, tuple[int, int]] = {}
+        for visit in visits:
+            queue = visit.queue(link)
+            found += last.get(queue, visit.turn) > visit.turn
+            last[queue] = visit.turn
+    return found
+
+
+def wrong_queues(run: Run) -> int:
+    """IN10: links whose integral of the queue length is not the sum of their packets' waits."""
+    waits_ps = (
         sum(visit.record.start_ps - visit.record.ready_ps for visit in visits)
-        for visits in trace.by_link
-    ]
+        for visits in run.by_link
+    )
+    queues_ps = (server.queue_ps for server in run.statistics.servers)
+    return sum(one != other for one, other in zip(queues_ps, waits_ps, strict=True))
 
 
 def least_ps(load: NetworkLoad) -> int:

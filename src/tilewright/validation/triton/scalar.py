@@ -26,7 +26,6 @@ FLOATS = ("float16", "bfloat16", "float32")
 ALL = INTEGERS + FLOATS
 NARROW = ("int8", "uint8", "int16", "int32")
 SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8",)
 
 _SIGNATURES = {
     "int8": "*i8",

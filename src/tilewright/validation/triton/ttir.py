@@ -304,9 +304,15 @@ _ARITH: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _relation(function: Callable[[Any, Any], Any], *, signed: bool = True) -> Callable[..., Any]:
-    if signed:
-        return function
+_ORDER: Mapping[str, Any] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+
+def _of_unsigned(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda left, right: function(_unsigned(left), _unsigned(right))
 
 
@@ -314,13 +320,10 @@ _COMPARE: Mapping[str, Callable[..., Any]] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "une": np.not_equal,
-    **{f"s{name}": _relation(getattr(np, long)) for name, long in (
-        ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"))},
-    **{f"u{name}": _relation(getattr(np, long), signed=False) for name, long in (
-        ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"))},
-    **{name: getattr(np, long) for name, long in (
-        ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"))},
-}  # fmt: skip
+    **_ORDER,
+    **{f"s{name}": function for name, function in _ORDER.items()},
+    **{f"u{name}": _of_unsigned(function) for name, function in _ORDER.items()},
+}
 
 
 def _signed_bits(value: Any) -> Any:
@@ -337,19 +340,15 @@ def _converted(value: Any, dtype: Any) -> Any:
 
 
 _CASTS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "extsi": lambda value, dtype: _converted(_signed_bits(value), dtype),
-    "sitofp": lambda value, dtype: _converted(_signed_bits(value), dtype),
-    "extui": lambda value, dtype: _converted(_unsigned(value), dtype),
-    "uitofp": lambda value, dtype: _converted(_unsigned(value), dtype),
+    **dict.fromkeys(("trunci", "fptosi", "extf", "truncf", "fp_to_fp"), _converted),
+    **dict.fromkeys(
+        ("extsi", "sitofp"), lambda value, dtype: _converted(_signed_bits(value), dtype)
+    ),
+    **dict.fromkeys(("extui", "uitofp"), lambda value, dtype: _converted(_unsigned(value), dtype)),
     "bitcast": lambda value, dtype: np.asarray(value).view(dtype),
     "fptoui": lambda value, dtype: _converted(
         np.asarray(value).astype(f"u{np.dtype(dtype).itemsize}"), dtype
     ),
-    "trunci": _converted,
-    "fptosi": _converted,
-    "extf": _converted,
-    "truncf": _converted,
-    "fp_to_fp": _converted,
 }
 
 

@@ -23,11 +23,6 @@ class HeadSteps:
     first: int
     page_size: int
 
-    @property
-    def num_pages(self) -> int:
-        """Pages of the row, the unfinished last one included; equal in all steps."""
-        return -(-self.first // self.page_size)
-
     def pages(self, step: int) -> list[Doubles]:
         """Keys of each page that the step sees."""
         seen = self.keys[: self.first + step]

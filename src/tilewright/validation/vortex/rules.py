@@ -18,14 +18,8 @@ from tilewright.validation.vortex.flows import FLOWS, Doubles, HeadSteps, Vortex
 
 PAGE_SIZE, WIDTH, QUERY_HEADS, KV_HEADS = 8, 16, 3, 2
 PROMPT, STEPS, BUDGET, REQUESTS = 98, 5, 3, 4  # 13 pages, and no page ends while steps run
-GEOMETRY = Geometry.gqa(
-    page_size=PAGE_SIZE,
-    head_dim=WIDTH,
-    query_heads=QUERY_HEADS,
-    kv_dtype=DType.FLOAT32,
-    query_dtype=DType.FLOAT32,
-    field_dtype=DType.FLOAT32,
-)
+FLOAT32 = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
+GEOMETRY = Geometry.gqa(page_size=PAGE_SIZE, head_dim=WIDTH, query_heads=QUERY_HEADS, **FLOAT32)
 
 
 def load_graph(flow: VortexFlow) -> Graph:

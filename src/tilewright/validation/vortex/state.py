@@ -21,7 +21,7 @@ from tilewright.attention.backends.machine import (
 )
 from tilewright.attention.backends.reference import Session, SessionSpec
 from tilewright.attention.flow import FieldSpec, trace_flow, vFlow
-from tilewright.attention.graph import DType, Geometry, Graph
+from tilewright.attention.graph import Geometry, Graph
 from tilewright.attention.indexer import Conv1d, Normalize
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import (
@@ -37,6 +37,7 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import build_machine
 from tilewright.machine.parse import load_machine_document, spec_of
 from tilewright.validation.finding import Finding, Row, exact
+from tilewright.validation.vortex.rules import FLOAT32
 from tilewright.validation.vortex.state_model import (
     CONV_WEIGHTS,
     DECAY,
@@ -99,14 +100,7 @@ class StateFlow(vFlow):
 
 def state_graph(shape: str, block_size: int) -> Graph:
     """Trace and optimize a state flow in float32."""
-    geometry = Geometry.gqa(
-        page_size=block_size,
-        head_dim=WIDTH,
-        query_heads=GROUP,
-        kv_dtype=DType.FLOAT32,
-        query_dtype=DType.FLOAT32,
-        field_dtype=DType.FLOAT32,
-    )
+    geometry = Geometry.gqa(page_size=block_size, head_dim=WIDTH, query_heads=GROUP, **FLOAT32)
     return optimize_graph(trace_flow(StateFlow(shape), geometry, name=f"state of {shape}"))
 
 

@@ -142,10 +142,6 @@ class PoolStore:
         partial = self.block_bytes(wanted, is_staged=True) if rest else 0
         return complete * self.block_bytes(wanted) + partial
 
-    @property
-    def summary_names(self) -> tuple[str, ...]:
-        return tuple(name for name in self._dtypes if name not in self._reserved)
-
     def snapshot(self) -> tuple[Mapping[str, Array], ...]:
         return tuple(
             {name: self._copy(pool) for name, pool in layer.items()} for layer in self._layers

@@ -125,9 +125,21 @@ def compare(options: CompareOptions) -> Outcome:
     Exit status: 0 it is complete, 2 wrong input, 130 interrupted; then the rows that
     were complete are shown.
     """
+    spec = _spec(options)
+    with progress_bar(is_wanted=not options.json) as tell:
+        record = compare_flows(spec, tell=tell)
+    if options.plot is not None:
+        write_quality_plot(options.plot, record)
+    is_interrupted = record.status == "interrupted"
+    return Outcome(
+        record, quality_view(record), passed=not is_interrupted, is_interrupted=is_interrupted
+    )
+
+
+def _spec(options: CompareOptions) -> CompareSpec:
     state = _checked_state(options.state, options.plot)
     usual = SOURCES[options.source]
-    spec = CompareSpec(
+    return CompareSpec(
         flows=tuple(_words(options.flows, "--flows")),
         budgets=_budgets(options.budgets),
         source=options.source,
@@ -146,14 +158,6 @@ def compare(options: CompareOptions) -> Outcome:
         latency=latency_spec(
             options.machine, options.set_, options.placement, options.dtype, options.batch
         ),
-    )
-    with progress_bar(is_wanted=not options.json) as tell:
-        record = compare_flows(spec, tell=tell)
-    if options.plot is not None:
-        write_quality_plot(options.plot, record)
-    is_interrupted = record.status == "interrupted"
-    return Outcome(
-        record, quality_view(record), passed=not is_interrupted, is_interrupted=is_interrupted
     )
 
 

@@ -126,9 +126,9 @@ def show(
         num_nodes=len(built.nodes),
         num_links=len(built.links),
         attachments={
-            seat.node: seat.router
-            for seat in built.attachments()
-            if seat.router.startswith(FIRST_CUBE)
+            node: router
+            for node, router in built.attachments().items()
+            if router.startswith(FIRST_CUBE)
         },
         warnings=(*unused_keys(document, built.spec), *warnings_of(built)),
         build_seconds=seconds,

@@ -8,7 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tilewright.cli.command.bench.engine import speed_table
+from tilewright.cli.command.bench.speed import speed_table
 from tilewright.cli.main import main
 from tilewright.engine import native_built
 from tilewright.records import EngineWorkloadRow

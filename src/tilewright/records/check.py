@@ -1,8 +1,8 @@
-"""What ``tilewright probe`` found: latency and bandwidth of cases, each beside its lower bound."""
+"""Simulated figures beside what they must be: of ``tilewright probe`` and ``validate``."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from tilewright.records.document import Document, Sha256, Versions
 from tilewright.records.phases import Timed
@@ -55,3 +55,37 @@ class ProbeRecord(Document):
     cases: tuple[ProbeRow, ...]
     skipped: tuple[SkippedCase, ...] = ()
     failures: tuple[str, ...] = ()  # checks that do not hold
+
+
+class OracleRow(Document):
+    """One oracle. The four figures are in ``unit``; ``rule`` says where the tolerance comes from.
+
+    The error of a bound is what it is broken by, else the distance from what was expected.
+    """
+
+    name: str
+    group: str
+    unit: str
+    rule: str
+    expected: int | float
+    found: int | float
+    error: NonNegativeInt | NonNegativeFloat
+    tolerance: NonNegativeInt | NonNegativeFloat
+    ok: bool
+
+
+class ValidateRecord(Document):
+    """All oracles that were asked for, in the order of their table."""
+
+    kind: Literal["validate"] = "validate"
+    schema_version: Literal[1] = 1
+    versions: Versions
+    ok: bool
+    oracles: tuple[OracleRow, ...]
+    skipped: tuple[str, ...] = ()  # groups that this installation cannot run, with the reason
+
+    @model_validator(mode="after")
+    def _check_verdict(self) -> Self:
+        if self.ok != all(row.ok for row in self.oracles):
+            raise ValueError("ok must be true if, and only if, every oracle is")
+        return self
