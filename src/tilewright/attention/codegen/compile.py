@@ -104,9 +104,8 @@ def compile_graph(
         own = RowForm(sizes, tiles, target)
         scoring = PageRound(graph, own, rounds[chosen], rounds, _scratch_names(rounds))
         segment = page_work(scoring, kept=(chosen.inputs[0],)).tile
-    apart = _apart(graph, by_mass)
     planned, decisions = plan_cut(
-        target, chosen, rounds, kept=kept, segment=segment, apart=apart, wanted=cut
+        target, chosen, rounds, kept=kept, segment=segment, apart=_apart(graph, by_mass), wanted=cut
     )
     form = RowForm(sizes, tiles, target, planned, kept)
     parts = _Parts(form, graph=graph, by_mass=by_mass, most=bound)
@@ -298,5 +297,4 @@ class _Parts(FileParts):
 
 
 def _scratch_names(rounds: Mapping[Node, int]) -> dict[Node, str]:
-    names = name_values(rounds, Body())
-    return {node: f"{name}_scratch" for node, name in names.items()}
+    return {node: f"{name}_scratch" for node, name in name_values(rounds, Body()).items()}

@@ -81,9 +81,8 @@ def emit_compute_pages(
 ) -> Emitted:
     """Emit the page kernel of a round; ``writes`` are states whose next value is known in it."""
     work = page_work(page_round, stored=roots, writes=writes)
-    return page_kernel(
-        f"compute_pages_{page_round.index}", "Values per page", page_round.form, work
-    )
+    name, form = f"compute_pages_{page_round.index}", page_round.form
+    return page_kernel(name, "Values per page", form, work)
 
 
 def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emitted:

@@ -1,6 +1,7 @@
 """A file of kernels: its functions, the stages that they are, and what a launcher must know."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -73,9 +74,8 @@ class Emitted:
     ) -> "Emitted":
         """Make a kernel with the stages of its traffic; of some nothing else is known."""
         known = tuple(item for item in traffic if isinstance(item, Traffic))
-        stages = [item.stage if isinstance(item, Traffic) else item for item in traffic]
-        each = tuple(dict.fromkeys(stages))
-        kernel = Kernel(name, grid, tuple(body.arguments), tile, each, known)
+        stages = dict.fromkeys(it.stage if isinstance(it, Traffic) else it for it in traffic)
+        kernel = Kernel(name, grid, tuple(body.arguments), tile, tuple(stages), known)
         return Emitted(kernel, (*ahead, Function(name, purpose, body.arguments, body.statements)))
 
 
@@ -124,11 +124,10 @@ class KernelFile:
 
         ``heads`` are the KV heads of its request, which some ops over all pages look at.
         """
-        found: dict[Stage, int] = {}
+        found = Counter[Stage]()
         for item in (item for kernel in self.step for item in kernel.traffic):
-            num_bytes = item.of(pages=pages, listed=listed, heads=heads)
-            found[item.stage] = found.get(item.stage, 0) + num_bytes
-        return found
+            found[item.stage] += item.of(pages=pages, listed=listed, heads=heads)
+        return dict(found)
 
 
 def lists_of(form: RowForm) -> tuple[Scratch, ...]:
