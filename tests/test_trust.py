@@ -64,7 +64,6 @@ OWN = {
     "interop/kernbench/names.py",  # a table of ours
     "models/model.py",  # a library by its name
     "native/__init__.py",  # the compiled module
-    "programs/__init__.py",  # modules of the package by their names
 }
 """Files that run code of the package itself, or of a library that is installed."""
 
