@@ -69,11 +69,12 @@ test-lowest: $(LOWEST)/constraints.txt ## all tests with the oldest versions pyp
 	PIP_CONSTRAINT=$(abspath $<) PIP_BUILD_CONSTRAINT=$(abspath $<) \
 	  $(MAKE) VENV=$(LOWEST) TEST_EXTRAS=test test
 
-check: $(VENV)/.installed-test ## format, lint, types, import contract, docs examples, sizes
+check: $(VENV)/.installed-test ## format, lint, types, imports, dead code, docs examples, sizes
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 	$(BIN)/python -m pytest --quiet -n 2 tests/docs
 	$(BIN)/python tools/size_table.py .
 	$(BIN)/python tools/house.py

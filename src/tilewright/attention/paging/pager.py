@@ -22,7 +22,6 @@ class Admission:
 
     request: str
     hit_tokens: int
-    hit_pages: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +115,7 @@ class Pager:
         hit_tokens = len(pages) * self.spec.page_size
         table = PageTable(self.spec, wanted[:hit_tokens], array("q", pages), len(pages))
         self._tables[request] = table
-        return Admission(request, hit_tokens, pages)
+        return Admission(request, hit_tokens)
 
     def extend(self, request: str, tokens: Iterable[int]) -> ExtendPlan:
         """Append tokens; takes pages, copies a shared last page. All of it or nothing."""
