@@ -1,4 +1,7 @@
-"""The files and functions of the package that a command enters after its imports."""
+"""The files and functions of the package that a command enters after its imports.
+
+``python tools/house_walk.py NAME`` prints how many; ``--list`` prints them, file by file.
+"""
 
 import json
 import os
@@ -39,6 +42,13 @@ class Walk:
     def counts(self) -> dict[str, int]:
         files = {code.co_filename for code in self.entered}
         return {"files": len(files), "functions": len(self.entered)}
+
+    def lines(self) -> list[str]:
+        """Return a line for each file with its functions."""
+        found: dict[str, list[str]] = {}
+        for code in sorted(self.entered, key=lambda c: (c.co_filename, c.co_firstlineno)):
+            found.setdefault(code.co_filename.removeprefix(SOURCE), []).append(code.co_qualname)
+        return [f"{file}: {len(names)}: {' '.join(names)}" for file, names in found.items()]
 
 
 def is_importing(frame: FrameType) -> bool:
@@ -85,8 +95,8 @@ WALKS = {
 }
 
 
-def count(name: str) -> dict[str, int]:
-    """Take a walk and return its counts; greenlets are profiled, too."""
+def take(name: str) -> Walk:
+    """Take a walk; greenlets are profiled, too."""
     walk = Walk()
 
     class Profiled(ProgramGreenlet):
@@ -104,8 +114,9 @@ def count(name: str) -> dict[str, int]:
             WALKS[name]()  # type: ignore[no-untyped-call]  # lambdas have no annotations
     finally:
         sys.setprofile(None)
-    return walk.counts()
+    return walk
 
 
 if __name__ == "__main__":
-    print(json.dumps(count(sys.argv[1])))
+    taken = take(sys.argv[1])
+    print("\n".join(taken.lines()) if "--list" in sys.argv else json.dumps(taken.counts()))
