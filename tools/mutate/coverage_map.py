@@ -45,20 +45,25 @@ def source_digest(root: Path) -> str:
 
 
 def take_map(copy: Copy, file: Path, source: str, workers: int) -> CoverageMap:
-    """Run all tests in ``copy`` under coverage, write the map to ``file`` and return it."""
+    """Run all tests in ``copy`` under coverage, write the map to ``file`` and return it.
+
+    A test that fails because coverage makes it slow is no hindrance: its lines are known, too.
+    """
     data = copy.folder / DATA_FILE
     config = copy.folder / "coverage.ini"
     config.write_text(
         "[run]\nsource = src/tilewright\nconcurrency = greenlet, thread\npatch = subprocess\n"
         f"parallel = true\ndata_file = {data}\n"
     )
-    run = [str(copy.python), "-m", "pytest", "-q", "-n", str(workers), "-p", PLUGIN]
+    run = [str(copy.python), "-m", "pytest", "-q", "-n", str(workers), "-p", PLUGIN, "--timeout=0"]
     environment = {
         **os.environ,
         "COVERAGE_PROCESS_START": str(config),
         "TEST_SECONDS": str(copy.folder / SECONDS),
     }
-    subprocess.run(run, cwd=copy.folder, env=environment, check=True)
+    status = subprocess.run(run, cwd=copy.folder, env=environment, check=False).returncode
+    if status not in (0, 1):  # all passed, some failed
+        raise RuntimeError(f"pytest ended with status {status}; its output is above")
     combined = coverage.Coverage(data_file=str(data), config_file=str(config))
     combined.combine()
     found: dict[str, dict[str, list[str]]] = {}
