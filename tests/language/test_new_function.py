@@ -1,16 +1,11 @@
 """The drill of docs/architecture.md: a new function of the language is its meaning and its name."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 
-import tilewright
+from tests.changed_package import copy_package, output_of
 
-PACKAGE = Path(tilewright.__file__).parent
 MEANING = '    *_floats(\n        ("acos",'
 NEW_MEANING = (
     "    *_floats(\n"
@@ -57,29 +52,14 @@ USER = dedent(
 )
 
 
-def changed_package(directory: Path) -> Path:
-    """The package with a language of its own, to which two files add a function."""
-    package = directory / "tilewright"
-    package.mkdir()
-    for entry in PACKAGE.iterdir():
-        if entry.name != "language":
-            (package / entry.name).symlink_to(entry)
-    language = package / "language"
-    shutil.copytree(PACKAGE / "language", language, ignore=shutil.ignore_patterns("__pycache__"))
+def test_a_new_function_is_its_meaning_and_its_name(tmp_path: Path) -> None:
+    language = copy_package(tmp_path, "language") / "language"
     meaning, library = language / "meaning/elementwise.py", language / "library/libdevice.py"
     text = meaning.read_text()
     assert text.count(MEANING) == 1
     meaning.write_text(text.replace(MEANING, NEW_MEANING))
     library.write_text(library.read_text() + NEW_NAME)
-    return directory
-
-
-def test_a_new_function_is_its_meaning_and_its_name(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(changed_package(tmp_path))}
-    command = [sys.executable, "-c", USER]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = json.loads(output_of(tmp_path, USER))
     assert found["is_right"]
     assert found["is_public"]
     assert found["in_libdevice"]

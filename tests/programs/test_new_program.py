@@ -1,21 +1,14 @@
 """A new built-in program is one file: nothing else has to know of it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 from typing import Any
 
 import pytest
 
-import tilewright
+from tests.changed_package import copy_package, output_of
 
-SOURCE = Path(tilewright.__file__).parent
-COMMAND = """
-import sys
-# an editable installation finds its own checkout before the one in the current folder
-sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in type(each).__module__]
+MAIN = """
 from tilewright.cli.main import main
 sys.exit(main())
 """
@@ -69,36 +62,27 @@ PROGRAMS = (
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package with the new file, and links to all that stays as it is."""
-    root = tmp_path_factory.mktemp("checkout")
-    package = root / "tilewright"
-    package.mkdir()
-    for item in SOURCE.iterdir():
-        if item.name not in ("programs", "__pycache__"):
-            (package / item.name).symlink_to(item)
-    copytree(SOURCE / "programs", package / "programs", ignore=ignore_patterns("__pycache__"))
-    (package / "programs" / "builtin" / "scale.py").write_text(NEW_PROGRAM)
-    return root
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the package that has the new file."""
+    found = tmp_path_factory.mktemp("checkout")
+    (copy_package(found, "programs") / "programs" / "builtin" / "scale.py").write_text(NEW_PROGRAM)
+    return found
 
 
-def _printed(checkout: Path, *arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-c", COMMAND, *arguments, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=checkout)
-    assert done.returncode == 0, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
+def _printed(directory: Path, *arguments: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(output_of(directory, MAIN, *arguments, "--json"))
     return document
 
 
-def test_a_new_file_is_listed_behind_the_others_with_its_parameters(checkout: Path) -> None:
-    listed = _printed(checkout, "list")["programs"]
+def test_a_new_file_is_listed_behind_the_others_with_its_parameters(directory: Path) -> None:
+    listed = _printed(directory, "list")["programs"]
     assert listed[-1]["name"] == "scale"
     assert [each["name"] for each in listed[-1]["parameters"]] == ["elements", "factor", "pes"]
 
 
-def test_a_new_program_runs_with_right_values_at_or_above_its_bound(checkout: Path) -> None:
+def test_a_new_program_runs_with_right_values_at_or_above_its_bound(directory: Path) -> None:
     changes = ("--param", "factor=2.5", "--machine", "ahbm-small", "--once")
-    record = _printed(checkout, "run", "scale", *changes)
+    record = _printed(directory, "run", "scale", *changes)
     assert record["ok"] is True
     assert record["parameters"]["factor"] == 2.5
     assert record["bound_ps"] <= record["latency_ps"]
