@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
-from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, NUM_VARIANTS, Algorithm, checked_plan
 from tilewright.collectives.algorithms import find_algorithm
 from tilewright.collectives.cost import message_ps, way_of
 from tilewright.collectives.critical import Prediction, predict
@@ -13,7 +13,6 @@ from tilewright.collectives.group import Group
 from tilewright.collectives.lane_plan import LanePlan, lane_plans
 from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Plan
-from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.tuning import NOTHING_SAID, RingOptions, Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine

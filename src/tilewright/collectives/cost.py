@@ -16,7 +16,7 @@ from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
-from tilewright.machine.route import Route, Traffic, zero_load_ps
+from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
 from tilewright.units import PS_PER_S, PS_PER_US, num_flits
 
@@ -56,24 +56,13 @@ def _access_ps(machine: Machine, pe: PeCoord, *, is_write: bool) -> int:
     """Of the first packet to or from a PE's own slice, on an idle machine."""
     spec = machine.spec
     dma, memory = machine.node_of(NodeKind.PE_DMA, pe), machine.node_of(NodeKind.HBM_CTRL, pe)
-    sizes = (spec.packet_bytes, 1) if is_write else (1, spec.packet_bytes)
-    on_the_way = [
-        way_ps(machine, *ends, traffic, pe.pe, num_bytes, is_least=False)
-        for ends, traffic, num_bytes in zip(
-            ((dma, memory), (memory, dma)), (Traffic.REQUEST, Traffic.RESPONSE), sizes, strict=True
-        )
-    ]
+    sent_bytes, back_bytes = (spec.packet_bytes, 1) if is_write else (1, spec.packet_bytes)
+    out_ps = way_ps(machine, dma, memory, Traffic.REQUEST, pe.pe, sent_bytes, is_least=False)
+    back_ps = way_ps(machine, memory, dma, Traffic.RESPONSE, pe.pe, back_bytes, is_least=False)
     first_ps = 0
     if spec.cube.hbm.impl is None:
         first_ps = first_access_ps(spec.cube.hbm, spec.packet_bytes, is_write=is_write)
-    return sum(on_the_way) + first_ps
-
-
-def path_of(machine: Machine, sender: PeCoord, receiver: PeCoord) -> Route:
-    """The links of a message between two PEs."""
-    source = machine.node_of(NodeKind.PE_DMA, sender)
-    target = machine.node_of(NodeKind.PE_DMA, receiver)
-    return machine.route(source, target, Traffic.COMMUNICATION, sender.pe)
+    return out_ps + back_ps + first_ps
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +89,9 @@ class Way:
 
 
 def way_of(machine: Machine, sender: PeCoord, receiver: PeCoord) -> Way:
-    links = tuple(link for link, _ in path_of(machine, sender, receiver))
+    start, end = (machine.node_of(NodeKind.PE_DMA, pe) for pe in (sender, receiver))
+    route = machine.route(start, end, Traffic.COMMUNICATION, sender.pe)
+    links = tuple(link for link, _ in route)
     slowest = min(machine.links[link].bytes_per_us for link in links)
     return Way(machine, links, Fraction(PS_PER_US, slowest))
 

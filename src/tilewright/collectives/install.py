@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, NUM_VARIANTS, Algorithm, checked_plan
 from tilewright.collectives.choose import placed_call
 from tilewright.collectives.config import AlgorithmEntry, CollectiveConfig
 from tilewright.collectives.direction import Topology, plan_directions
@@ -17,7 +17,6 @@ from tilewright.collectives.group import (
 )
 from tilewright.collectives.operation import Call
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook, Wiring
-from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.tuning import NOTHING_SAID, RingOptions
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine

@@ -84,8 +84,11 @@ def layout_of(group: Group, rank: int, call: Call, buffers: Buffers) -> Layout |
 
 def _layout(group: Group, rank: int, piece: Piece, *, has_any_rows: bool) -> Layout | None:
     shares = shares_of(group, rank, piece)
-    if shares is None or not _covers(shares, piece):
+    if shares is None:
         return None
+    boxes = {share.box for share in shares}  # copies count once
+    if sum(prod(map(len, box)) for box in boxes) != piece.size:
+        return None  # the rank does not have all of it
     shape, policy = piece.shape, piece.tensor.placement.policy
     if not has_any_rows:
         return Layout(shape, tuple((share.lane, share.box) for share in shares), policy)
@@ -106,11 +109,6 @@ def _splits_rows(policy: DPPolicy, num_axes: int) -> bool:
     )
 
 
-def _covers(shares: tuple[LaneShare, ...], piece: Piece) -> bool:
-    """Whether the rank has all of it; copies count once."""
-    return sum(prod(map(len, box)) for box in {share.box for share in shares}) == piece.size
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Buffers to run on, and what has to be copied back at the end."""
@@ -118,10 +116,6 @@ class Stage:
     buffers: Buffers
     copies: tuple[tuple[Piece, Tensor], ...] = ()
     written: tuple[Piece, ...] = ()
-
-    @property
-    def is_in_place(self) -> bool:
-        return not self.copies
 
     def finish(self) -> None:
         """Bring results to where they belong, and free the copies."""
