@@ -6,11 +6,10 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import DType, float32, float64, int1
+from tilewright.language.dtype import float32, float64, int1
 from tilewright.language.meaning.bound import (
     Array,
     Bound,
-    Charge,
     Meaning,
     Types,
     broadcast_shape,
@@ -222,23 +221,6 @@ def _bind_fma(op: str, types: tuple[BlockType, ...], _: tuple[Any, ...]) -> Boun
 # -- ops that are made of others: one function here, the charges of all their parts -------------
 
 
-def _parts(ops: str, elements: int, dtype: DType) -> tuple[Charge, ...]:
-    return tuple(charge_for(op, elements, dtype) for op in ops.split())
-
-
-def _bind_sigmoid(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
-    (only,) = types
-    need_floats(op, types, only.dtype)
-    one = only.dtype.compute.type(1)
-
-    def sigmoid(array: Array) -> Any:
-        return one / (one + np.exp(-array))
-
-    convert = to_compute(only.dtype, only.dtype)
-    run = converted(sigmoid, (convert,), from_compute(only.dtype.compute, only.dtype))
-    return Bound(only, run, _parts("neg exp add div", only.num_elements, only.dtype))
-
-
 def _bind_cdiv(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     """Operands: value, divisor: (value + (divisor - 1)) // divisor, so 7 over 2 is 4."""
     dtype = computed_dtype("floordiv", types)
@@ -247,10 +229,7 @@ def _bind_cdiv(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     def ceiling(value: Array, divisor: Array) -> Any:
         return integer_quotient(value + (divisor - dtype.compute.type(1)), divisor)
 
-    result = block_type(dtype, broadcast_shape(op, types))
-    converts = tuple(to_compute(each.dtype, dtype) for each in types)
-    run = converted(ceiling, converts, from_compute(dtype.compute, dtype))
-    return Bound(result, run, _parts("sub add floordiv", result.num_elements, dtype))
+    return bind_elementwise(op, types, ceiling, cost_op="sub add floordiv", computed=dtype)
 
 
 def _bind_swizzle2d(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
@@ -271,7 +250,8 @@ def _bind_swizzle2d(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     whole = converted(swizzle, converts, same)
     run = lambda *sizes: tuple(finish(each) for each in whole(*sizes))  # noqa: E731
     ops = "mul add mul floordiv mul sub minimum mod mod add floordiv"
-    return Bound((result, result), run, _parts(ops, result.num_elements, dtype))
+    charges = tuple(charge_for(each, result.num_elements, dtype) for each in ops.split())
+    return Bound((result, result), run, charges)
 
 
 ARITHMETIC: tuple[Meaning, ...] = (
@@ -285,7 +265,6 @@ ARITHMETIC: tuple[Meaning, ...] = (
     Meaning("shr", (2,), (), _bind_shr),
     Meaning("umulhi", (2,), (), _bind_umulhi),
     Meaning("fma", (3,), (), _bind_fma),
-    Meaning("sigmoid", (1,), (), _bind_sigmoid),
     Meaning("cdiv", (2,), (), _bind_cdiv),
     Meaning("swizzle2d", (5,), (), _bind_swizzle2d),
 )
