@@ -7,16 +7,14 @@ from math import ceil
 
 from tilewright.collectives.algorithm import AUTO_ALGORITHM, NUM_VARIANTS, Algorithm, checked_plan
 from tilewright.collectives.algorithms import find_algorithm
-from tilewright.collectives.cost import message_ps, way_of
+from tilewright.collectives.cost import LanePlan, lane_plans, message_ps, way_of
 from tilewright.collectives.critical import Prediction, predict
 from tilewright.collectives.group import Group
-from tilewright.collectives.lane_plan import LanePlan, lane_plans
 from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Plan
 from tilewright.collectives.tuning import NOTHING_SAID, RingOptions, Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import Grid, PeCoord
 from tilewright.units import PS_PER_US
 
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
@@ -79,7 +77,11 @@ def shape_of(group: Group, machine: Machine) -> tuple[int, ...]:
         columns = machine.spec.fabric.columns or len(sips)
         is_whole = sips == list(range(grid.num_sips))
         return (len(sips) // columns, columns) if is_whole else ()
-    return _shape_of_pes(grid, firsts)
+    num_sips, rest = divmod(len(firsts), grid.num_cubes_per_sip * grid.num_pes_per_cube)
+    first = grid.flat(firsts[0])
+    is_run = [grid.flat(pe) for pe in firsts] == list(range(first, first + len(firsts)))
+    is_whole = is_run and not rest and firsts[0].pe == 0
+    return (num_sips, grid.rows, grid.columns, grid.num_pes_per_cube) if is_whole else ()
 
 
 def placed_call(call: Call, group: Group, machine: Machine) -> Call:
@@ -87,14 +89,6 @@ def placed_call(call: Call, group: Group, machine: Machine) -> Call:
     shape = shape_of(group, machine)
     is_open = len(shape) == 2 and machine.spec.fabric.kind == "mesh"
     return replace(call, shape=shape, is_open=is_open)
-
-
-def _shape_of_pes(grid: Grid, pes: Sequence[PeCoord]) -> tuple[int, ...]:
-    sips, rest = divmod(len(pes), grid.num_cubes_per_sip * grid.num_pes_per_cube)
-    first = grid.flat(pes[0])
-    if rest or [grid.flat(pe) for pe in pes] != list(range(first, first + len(pes))):
-        return ()
-    return (sips, grid.rows, grid.columns, grid.num_pes_per_cube) if pes[0].pe == 0 else ()
 
 
 @dataclass(eq=False)

@@ -219,21 +219,17 @@ def _over(base: CollectiveConfig, section: Section) -> CollectiveConfig:
 
 def _entry(name: str, words: _Words) -> AlgorithmEntry:
     """Read one section; what it does not say is None."""
-    topology = words.choice("topology", Topology)
     ring = {key: words.choice(key, kind) for key, kind in CHOICES.items()}
     ring |= {key: words.number(key) for key in RING_KEYS if key not in CHOICES}
     return AlgorithmEntry(
         name,
         RingOptions(**ring),
         words.text("module"),
-        topology,
-        words.number("n_elem"),
-        _dtype(words),
-        words.number("world_size"),
-        words.number("w"),
-        words.number("h"),
-        words.without_effect(),
-        words.place,
+        words.choice("topology", Topology),
+        dtype=_dtype(words),
+        without_effect=words.without_effect(),
+        place=words.place,
+        **{key: words.number(key) for key in ("n_elem", "world_size", "w", "h")},
     )
 
 

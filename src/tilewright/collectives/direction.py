@@ -149,11 +149,8 @@ def _shape(where: str, topology: Topology, count: int, said: Shape) -> tuple[int
         columns = columns or count // (rows or 1)
         rows = rows or count // columns
     if rows * columns != count:
-        fix = f"say the columns and rows, such as {_shapes_text(count)}"
+        widths = [width for width in range(1, count + 1) if count % width == 0]
+        shapes = " or ".join(f"w={width}, h={count // width}" for width in widths)
+        fix = f"say the columns and rows, such as {shapes}"
         raise CollectiveError(where, problem, "columns times rows to be all ranks", fix)
     return rows, columns
-
-
-def _shapes_text(count: int) -> str:
-    widths = [width for width in range(1, count + 1) if count % width == 0]
-    return " or ".join(f"w={width}, h={count // width}" for width in widths)

@@ -176,7 +176,11 @@ def places_of_ranks(
     if num_mapped != num_ranks or num_mapped == 0:
         found = f"PEs of {num_mapped} ranks for {num_ranks}"
         raise CollectiveError("rank_to_pe", found, "those of each rank", "correct the map")
-    return tuple(_places(grid, rank, entry) for rank, entry in enumerate(_by_rank(rank_to_pe)))
+    if isinstance(rank_to_pe, Mapping) and set(rank_to_pe) != set(range(num_ranks)):
+        found = f"the ranks {', '.join(map(str, rank_to_pe))}"
+        expected = f"those from 0 to {num_ranks - 1}"
+        raise CollectiveError("rank_to_pe", found, expected, "name each rank once")
+    return tuple(_places(grid, rank, rank_to_pe[rank]) for rank in range(num_ranks))
 
 
 def ranks_of_pes(pes: Sequence[PeCoord], num_ranks: int | None) -> tuple[RankPlaces, ...]:
@@ -185,17 +189,6 @@ def ranks_of_pes(pes: Sequence[PeCoord], num_ranks: int | None) -> tuple[RankPla
         found, expected = f"{num_ranks} ranks", f"at most {len(pes)}, one a PE of the device"
         raise CollectiveError("world size", found, expected, "use fewer, or a larger machine")
     return tuple((pe,) for pe in pes[:num_ranks])
-
-
-def _by_rank(rank_to_pe: RankMap) -> Sequence[Any]:
-    """A list has the ranks in order; a mapping names each of them."""
-    if not isinstance(rank_to_pe, Mapping):
-        return rank_to_pe
-    if set(rank_to_pe) != set(range(len(rank_to_pe))):
-        found = f"the ranks {', '.join(map(str, rank_to_pe))}"
-        expected = f"those from 0 to {len(rank_to_pe) - 1}"
-        raise CollectiveError("rank_to_pe", found, expected, "name each rank once")
-    return [rank_to_pe[rank] for rank in range(len(rank_to_pe))]
 
 
 def _place(rank: int, entry: Any) -> PeCoord:

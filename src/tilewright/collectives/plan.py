@@ -143,7 +143,15 @@ def check_plan(
                     completing.add((rank, places[rank]))
                 places[rank] += 1
                 is_moving = True
-    _check_ended(plan, places, queues, where)
+    for rank, place in enumerate(places):
+        if place < len(plan.steps[rank]):
+            step = plan.steps[rank][place]
+            text = f"rank {rank} waits for block {step.block} from rank {step.peer} for ever"
+            raise CollectiveError(where, text, "a send for each receive", "correct the plan")
+    for (sender, receiver), queue in queues.items():
+        if queue:
+            text = f"{len(queue)} blocks from rank {sender} that rank {receiver} never receives"
+            raise CollectiveError(where, text, "a receive for each send", "correct the plan")
     for (rank, block), wanted in goal.items():
         found = held.get((rank, block))
         if found != wanted:
@@ -183,24 +191,6 @@ def _do(
     else:
         held[place] = values
     return values
-
-
-def _check_ended(
-    plan: Plan,
-    places: Sequence[int],
-    queues: Mapping[tuple[int, int], deque[tuple[int, Contribution]]],
-    where: str,
-) -> None:
-    """Refuse ranks that wait for ever, and messages that nobody receives."""
-    for rank, place in enumerate(places):
-        if place < len(plan.steps[rank]):
-            step = plan.steps[rank][place]
-            found = f"rank {rank} waits for block {step.block} from rank {step.peer} for ever"
-            raise CollectiveError(where, found, "a send for each receive", "correct the plan")
-    for (sender, receiver), queue in queues.items():
-        if queue:
-            found = f"{len(queue)} blocks from rank {sender} that rank {receiver} never receives"
-            raise CollectiveError(where, found, "a receive for each send", "correct the plan")
 
 
 def _ranks(ranks: Iterable[int] | None) -> str:

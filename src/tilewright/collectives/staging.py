@@ -43,11 +43,6 @@ class Layout:
     policy: DPPolicy = field(compare=False)  # by which copies lie so, too
     has_any_rows: bool = False
 
-    def shape_of_copy(self, piece: Piece) -> tuple[int, ...]:
-        if not self.has_any_rows:
-            return self.shape
-        return piece.size // max(1, prod(self.shape)), *self.shape
-
 
 def shares_of(group: Group, rank: int, piece: Piece) -> tuple[LaneShare, ...] | None:
     """By lane, if the rank's shards are boxes of the piece; else None."""
@@ -157,7 +152,9 @@ def _copy(
 ) -> Tensor:
     """Memory for a piece that lies as agreed, or spread over the PEs of the rank."""
     name = f"{piece.tensor.name} of rank {group.world_ranks[rank]}"
-    shape = (piece.size,) if agreed is None else agreed.shape_of_copy(piece)
+    shape = (piece.size,) if agreed is None else agreed.shape
+    if agreed is not None and agreed.has_any_rows:
+        shape = (piece.size // max(1, prod(shape)), *shape)
     policy = SPREAD if agreed is None else agreed.policy
     targets = targets_of(group.ranks[rank])
     copy = tensors.empty(shape, piece.tensor.dtype, dp=policy, name=name, targets=targets)

@@ -109,13 +109,13 @@ def parse_ring(
         if name not in RING_KEYS:
             expected = f"one of {', '.join(known)}"
             raise CollectiveError(where, f"the option {name!r}", expected, "correct or remove it")
-    values: dict[str, Any] = {
-        name: parse_choice(where, f"{name}={value!r}", CHOICES[name], value)
-        if name in CHOICES
-        else _count(where, name, value)
-        for name, value in said.items()
-        if value is not None
-    }
+    values: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    for name, value in values.items():
+        if name in CHOICES:
+            values[name] = parse_choice(where, f"{name}={value!r}", CHOICES[name], value)
+        elif not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            expected = "a whole number from 1 up"
+            raise CollectiveError(where, f"{name}={value!r}", expected, "correct it")
     return RingOptions(**values)
 
 
@@ -127,13 +127,6 @@ def parse_choice(where: str, found: str, kind: type[Choice], said: object) -> Ch
     if said not in words:
         raise CollectiveError(where, found, f"one of {', '.join(words)}", "name one of these")
     return kind(said)
-
-
-def _count(where: str, name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        expected = "a whole number from 1 up"
-        raise CollectiveError(where, f"{name}={value!r}", expected, "correct it")
-    return value
 
 
 LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide

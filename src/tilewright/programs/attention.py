@@ -120,6 +120,11 @@ def attention_by_head(queries: Array, keys: Array, values: Array, *, causal: boo
 LOG2_E = 1.4426950408889634
 
 
+def in_log2(queries: Any, scale: float) -> Any:
+    """Return queries whose scores are scaled and in units of log 2."""
+    return (queries * (scale * LOG2_E)).to(queries.dtype)
+
+
 class SoftmaxState(NamedTuple):
     """What is known of a softmax over the keys so far; all in f32."""
 

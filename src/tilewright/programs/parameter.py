@@ -87,10 +87,11 @@ def _parameter(parameter: inspect.Parameter, hint: Any, where: str) -> BenchPara
         found = f"a parameter {name!r} without a default"
         fix = "give it a default, so that it can be left out"
         raise BenchError(where, found, "only parameters with defaults after the first", fix)
-    text, plain = _help_and_type(hint)
-    choices: tuple[ParameterValue, ...] = ()
-    if get_origin(plain) is Literal:
-        choices = get_args(plain)
+    text, plain = "", hint
+    if get_origin(hint) is Annotated:
+        plain, *notes = get_args(hint)
+        text = next((note for note in notes if isinstance(note, str)), "")
+    choices = get_args(plain) if get_origin(plain) is Literal else ()
     kind = type(default)
     declared = {type(choice) for choice in choices} if choices else {plain or kind}
     if kind not in (bool, int, float, str) or declared != {kind}:
@@ -98,13 +99,6 @@ def _parameter(parameter: inspect.Parameter, hint: Any, where: str) -> BenchPara
         expected = "int, float, bool, str or a Literal of them, and a default of that type"
         raise BenchError(where, found, expected, "correct its annotation or its default")
     return BenchParameter(name, kind, default, text, choices)
-
-
-def _help_and_type(hint: Any) -> tuple[str, Any]:
-    if get_origin(hint) is not Annotated:
-        return "", hint
-    plain, *notes = get_args(hint)
-    return next((note for note in notes if isinstance(note, str)), ""), plain
 
 
 Values = Mapping[str, ParameterValue]

@@ -16,7 +16,7 @@ from tilewright.language.dtype import float32
 from tilewright.language.executor import Executor, Handle, current_program
 from tilewright.language.library.memory import store
 from tilewright.language.meaning import MEANINGS
-from tilewright.language.pointer import Ref, as_factor, as_operand, make_ref
+from tilewright.language.pointer import Ref, as_operand, make_ref
 from tilewright.language.value import Block
 
 
@@ -38,8 +38,11 @@ def composite(
     is ``(name, operand, scope)`` with a scope of "k_tile", "output_tile" or "kernel".
     """
     program = current_program()
-    as_either = as_factor if op == "gemm" else as_operand
-    operands = tuple(as_either(program, value) for value in (a, b) if value is not None)
+    operands = tuple(
+        value if op == "gemm" and isinstance(value, Block) else as_operand(program, value)
+        for value in (a, b)  # a product reads a transposed block as it lies
+        if value is not None
+    )
     num_k_tiles, accumulator = None, None
     if op == "gemm":
         accumulator = program.dtype(acc_dtype)
@@ -47,11 +50,19 @@ def composite(
     else:
         check_vector_op(program, op, "the op of a composite", ("gemm",))
         extents, result = _elementwise(program, op, operands)
-    tiling = plan_tiles(extents, _tile_shape(program, tile_shape))
+    sizes = program.extents(tile_shape)
+    if len(sizes) != 3:
+        raise program.error(f"tile_shape {tile_shape!r}", "three sizes: M, N, K", "correct it")
+    tiling = plan_tiles(extents, sizes)
     if op == "gemm":
         num_k_tiles = len(tiling.depths)
     stages = parse_epilogue(program, epilogue, result, num_k_tiles)
-    out = _out(program, out_ptr, result)
+    out = out_ptr
+    if out is not None and not isinstance(out, Ref):
+        out = make_ref(program, out_ptr, result.shape, None, None)
+    if out is not None and out.shape != result.shape:
+        found = f"an output of shape {out.shape}"
+        raise program.error(found, f"the result's {result.shape}", "name another shape")
     plan = CompositePlan(op, operands, accumulator, result, tiling, stages, out)
     return program.composite(plan)
 
@@ -130,22 +141,3 @@ def _elementwise(
         found = f"{op} of {', '.join(map(str, types))}"
         raise program.error(found, "an op on each element of rows and columns", "reshape operands")
     return (*shape, 1), block_type(bound.dtype, shape)
-
-
-def _tile_shape(program: Executor, tile_shape: Any) -> tuple[int, int, int]:
-    sizes = program.extents(tile_shape)
-    if len(sizes) != 3:
-        raise program.error(f"tile_shape {tile_shape!r}", "three sizes: M, N, K", "correct it")
-    return sizes
-
-
-def _out(program: Executor, out_ptr: Any, result: BlockType) -> Ref | None:
-    if out_ptr is None:
-        return None
-    out = out_ptr
-    if not isinstance(out, Ref):
-        out = make_ref(program, out_ptr, result.shape, None, None)
-    if out.shape != result.shape:
-        found = f"an output of shape {out.shape}"
-        raise program.error(found, f"the result's {result.shape}", "name another shape")
-    return out

@@ -60,8 +60,10 @@ def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> Any:
     """The same elements in row-major order under another shape; -1 stands for what is left."""
     program = current_program()
     extents = _resolved(program, input.shape, _tuple_of(shape))
-    if isinstance(input, Index) and _only_ones_differ(input.shape, extents):
-        return program.reshaped(input, extents)
+    if isinstance(input, Index):
+        old, new = ([extent for extent in each if extent > 1] for each in (input.shape, extents))
+        if old == new:
+            return program.reshaped(input, extents)
     return carry_out("reshape", (input,), extents)
 
 
@@ -74,10 +76,6 @@ def _resolved(program: Any, old: tuple[int, ...], shape: tuple[Any, ...]) -> tup
     if prod(found) != prod(old):
         raise program.error(f"{old} as {shape}", "as many elements", "correct the shape")
     return tuple(found)
-
-
-def _only_ones_differ(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    return [extent for extent in old if extent > 1] == [extent for extent in new if extent > 1]
 
 
 def view(input: Any, *shape: Any) -> Any:

@@ -51,7 +51,10 @@ def adapt_kernel(source: Any, language: Any) -> Kernel:
     is_triton = is_triton_object(source) or getattr(source, MARK, False)
     adapted = (rebinder.triton_function if is_triton else rebinder.function)(function)
     kernel = kernel_of_function(adapted, language, constants, function.__name__)
-    specialised = _specialised(source) if is_triton else frozenset()
+    params = getattr(source, "params", ()) if is_triton else ()
+    specialised = frozenset(  # in whose place Triton compiles the number 1, if that is given
+        each.name for each in params if not (each.is_constexpr or each.do_not_specialize)
+    )
     return replace(kernel, chosen=tuple(rules), is_triton=is_triton, specialised=specialised)
 
 
@@ -59,14 +62,6 @@ def as_triton(function: FunctionType) -> FunctionType:
     """Mark a function as ``@triton.jit`` does, where there is no Triton."""
     setattr(function, MARK, True)
     return function
-
-
-def _specialised(source: Any) -> frozenset[str]:
-    """Parameters in whose place Triton compiles the number 1, if that is the argument."""
-    params = getattr(source, "params", ())
-    return frozenset(
-        param.name for param in params if not (param.is_constexpr or param.do_not_specialize)
-    )
 
 
 def adapt_argument(value: Any, language: Any) -> Any:

@@ -46,13 +46,8 @@ Node = TypeVar("Node", bound=ast.AST)
 
 def triton_code(function: FunctionType) -> CodeType:
     """The code of a function with Triton's meaning; a function is rewritten once."""
-    code = _known.get(function)
-    if code is None:
-        code = _known[function] = _rewritten(function)
-    return code
-
-
-def _rewritten(function: FunctionType) -> CodeType:
+    if function in _known:
+        return _known[function]
     tree, definition = _parsed(function)
     is_checked = not any(isinstance(node, ast.Assert) for node in ast.walk(definition))
     # a test runner rewrites assertions, so code with some differs from its text rightly
@@ -60,7 +55,8 @@ def _rewritten(function: FunctionType) -> CodeType:
         found = "a source that is not the text that runs"
         raise _refusal(function, found, "load the file again after a change")
     _Rewriter(definition).function()
-    return _compiled(ast.fix_missing_locations(tree), function)
+    _known[function] = _compiled(ast.fix_missing_locations(tree), function)
+    return _known[function]
 
 
 def _parsed(function: FunctionType) -> tuple[ast.Module, ast.FunctionDef]:

@@ -9,7 +9,6 @@ from tilewright import language as tl
 from tilewright.errors import BenchError
 from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
 from tilewright.programs.attention import (
-    LOG2_E,
     HeadDim,
     Heads,
     KvHeads,
@@ -19,9 +18,10 @@ from tilewright.programs.attention import (
     begin_softmax,
     end_softmax,
     heads_of,
+    in_log2,
 )
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path
+from tilewright.programs.contract import BenchOutcome, BenchProgram, measured, row_error
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -33,7 +33,6 @@ from tilewright.programs.inputs import (
     reserve,
     team_of,
 )
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import ProgramFit, fit_below
 
 
@@ -51,7 +50,7 @@ def decode_kernel(
     for head in range(kv_heads):
         for slot in range(slots):
             row = (head * slots + slot) * group * head_dim
-            q = _scaled(tl.load(q_ptr + row, shape=shape), scale)
+            q = in_log2(tl.load(q_ptr + row, shape=shape), scale)
             state = begin_softmax(group, head_dim)
             for first in range(starts[slot], starts[slot + 1], key_block):
                 num_keys = min(key_block, starts[slot + 1] - first)
@@ -62,10 +61,6 @@ def decode_kernel(
             if starts[slot] < starts[slot + 1]:
                 out = end_softmax(state).to(out_ptr.dtype.element_ty)
                 tl.store(out_ptr + row, out)
-
-
-def _scaled(q: Any, scale: float) -> Any:
-    return (q * (scale * LOG2_E)).to(q.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +141,6 @@ def _run(
         report,
         work,
         lambda: row_error(out.numpy(timed=False), _expected(batch, cache)),
-        tolerance=tolerance_of("f16"),
         # keys by their starts
         path=Path(pes=report.pes, loads=2, all_store=all(batch.lengths)),
         notes=(f"{num_tokens} tokens, {batch.capacity} of them on the fullest cube",),

@@ -13,7 +13,6 @@ from tilewright.executor.neighbour import Neighbours
 from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
 from tilewright.language.kernel import ArrayArgument
 from tilewright.programs.attention import (
-    LOG2_E,
     HeadDim,
     Heads,
     QHeads,
@@ -23,10 +22,11 @@ from tilewright.programs.attention import (
     begin_softmax,
     end_softmax,
     heads_of,
+    in_log2,
     merge_softmax,
 )
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path
+from tilewright.programs.contract import BenchOutcome, BenchProgram, measured, row_error
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -40,7 +40,6 @@ from tilewright.programs.inputs import (
     reserve,
     team_of,
 )
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import (
     Changes,
     Offer,
@@ -99,7 +98,7 @@ def _own(
     """Return the state of a head over the program's tokens."""
     tokens, group, head_dim, key_block = sizes
     q = tl.load(q_ptr + head * group * head_dim, shape=(group, head_dim))
-    scaled = (q * (scale * LOG2_E)).to(q.dtype)
+    scaled = in_log2(q, scale)
     state = begin_softmax(group, head_dim)
     for first in range(0, tokens, key_block):
         shape = (min(key_block, tokens - first), head_dim)
@@ -200,7 +199,6 @@ def _run(
         report,
         work,
         lambda: row_error(out.numpy(timed=False), attention_by_head(queries, keys, values)),
-        tolerance=tolerance_of("f16"),
         path=path,
         notes=(f"{team.num_pes} PEs merge in a tree, {depth} messages deep",),
     )

@@ -9,8 +9,13 @@ import numpy as np
 from tilewright import language as tl
 from tilewright.host import LocalShard, LocalSize, RuntimeContext
 from tilewright.programs.bound import Work
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.contract import (
+    BenchOutcome,
+    BenchProgram,
+    measured,
+    row_error,
+    tolerance_of,
+)
 from tilewright.programs.inputs import (
     Array,
     Cubes,

@@ -64,8 +64,7 @@ def bound_ps(machine: Machine, paths: Sequence[FlowPath]) -> int:
     flows = Counter(path.flow.target for path in paths)
     for path in paths:
         cost = _Cost(machine, path, is_shared=flows[path.flow.target] > 1)
-        bounds.append(cost.first_packet_ps())
-        bounds.append(cost.window_ps())
+        bounds += (cost.first_packet_ps(), cost.window_ps())
         for resource, use in cost.uses():
             uses[resource].append(use)
     bounds += (

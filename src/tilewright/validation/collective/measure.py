@@ -24,9 +24,7 @@ from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import float32
 from tilewright.machine.build import Machine, shift_refresh
 from tilewright.machine.node import LinkKind, NodeKind
-from tilewright.programs.bound import Work, bound_of
-from tilewright.programs.contract import Bound
-from tilewright.programs.latency import Path
+from tilewright.programs.bound import Bound, Path, Work, bound_of
 from tilewright.records.bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
