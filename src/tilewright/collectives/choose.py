@@ -57,14 +57,6 @@ class Choice:
         return f"{self.algorithm.name}: the fewest receivers of those within a tenth, of {times}"
 
 
-def _num_equal(predictions: Sequence[Prediction]) -> int:
-    """How many of them, the least first, count as the least."""
-    least = predictions[0]
-    if 2 * least.beta_ps < least.total_ps:
-        return 1
-    return sum(each.total_ps <= (1 + MARGIN) * least.total_ps for each in predictions)
-
-
 def shape_of(group: Group, machine: Machine) -> tuple[int, ...]:
     """How ranks lie: rows and columns of SIPs, or SIPs, rows, columns of cubes and PEs.
 
@@ -120,7 +112,11 @@ class Chooser:
         found = [(self.predict(each, on, tuning), each, tuning) for each, tuning in tuned]
         found.sort(key=lambda one: one[0].total_ps)
         predictions = tuple(prediction for prediction, _, _ in found)
-        rivals = found[: _num_equal(predictions)]
+        least, num_equal = predictions[0], 1
+        if 2 * least.beta_ps >= least.total_ps:  # links decide
+            most_ps = (1 + MARGIN) * least.total_ps
+            num_equal = sum(each.total_ps <= most_ps for each in predictions)
+        rivals = found[:num_equal]
         _, algorithm, tuning = min(
             rivals, key=lambda one: checked_plan(one[1], on.call, 0).plan.most_receivers
         )

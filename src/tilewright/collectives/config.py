@@ -154,11 +154,6 @@ class CollectiveConfig:
     entries: Mapping[str, AlgorithmEntry]
     defaults: AlgorithmEntry
 
-    @property
-    def ring(self) -> RingOptions:
-        """Ring settings of algorithms that have no entry."""
-        return self.defaults.ring
-
     def entry(self, algorithm: str) -> AlgorithmEntry:
         """Return the entry of an algorithm; the defaults under its name if it has none."""
         return self.entries.get(algorithm) or replace(self.defaults, name=algorithm)
@@ -175,7 +170,7 @@ def parse_config(source: str | Path | None = None) -> CollectiveConfig:
 
     An entry goes before the defaults of its file, and both before the packaged file.
 
-    >>> parse_config().ring.buffer_kind
+    >>> parse_config().defaults.ring.buffer_kind
     <RingKind.TCM: 'tcm'>
     >>> parse_config().entry("ring").topology
     <Topology.RING_1D: 'ring_1d'>

@@ -94,23 +94,14 @@ def _mul(left: Any, right: Any) -> Index | None:
 
 
 def _with_number(
-    method: Callable[[Affine, int], Affine | None],
+    method: Callable[[Affine, int], Affine | None], *, is_symmetric: bool = False
 ) -> Callable[[Any, Any], Index | None]:
     def rule(left: Any, right: Any) -> Index | None:
+        if is_symmetric and isinstance(right, Index):
+            left, right = right, left
         if isinstance(left, Index) and not isinstance(right, Index):
             return _index(left, method(left.affine, int(right)), right)
         return None
-
-    return rule
-
-
-def _symmetric(
-    method: Callable[[Affine, int], Affine | None],
-) -> Callable[[Any, Any], Index | None]:
-    ordered = _with_number(method)
-
-    def rule(left: Any, right: Any) -> Index | None:
-        return ordered(right, left) if isinstance(right, Index) else ordered(left, right)
 
     return rule
 
@@ -148,8 +139,8 @@ _INDEX_RULES: Mapping[str, Callable[[Any, Any], Value | None]] = {
     "mod": _with_number(Affine.remainder),
     "quotient": _with_number(Affine.divided),
     "remainder": _with_number(Affine.remainder),
-    "minimum": _symmetric(Affine.at_most),
-    "maximum": _symmetric(Affine.at_least),
+    "minimum": _with_number(Affine.at_most, is_symmetric=True),
+    "maximum": _with_number(Affine.at_least, is_symmetric=True),
     "lt": lambda left, right: _less(left, right, 0),
     "le": lambda left, right: _less(left, right, 1),
     "gt": lambda left, right: _less(right, left, 0),

@@ -94,15 +94,7 @@ class _PeTimes:
     beside_data_ps: int  # of that, before the slice's first data and behind its last
     before_ps: int  # from the host's submission until the PE has computed something
     store_ps: int
-
-    @property
-    def command_ps(self) -> int:
-        return self.command.there_ps + self.command.back_ps
-
-    @property
-    def behind_ps(self) -> int:
-        """From the end of what is computed until the host knows that it is stored."""
-        return self.store_ps + self.command.back_ps
+    behind_ps: int  # from the end of what is computed until the host knows that it is stored
 
 
 def latency_of(machine: Machine, path: Path) -> Latency:
@@ -114,7 +106,7 @@ def latency_of(machine: Machine, path: Path) -> Latency:
     send_ps = 2 * dispatch_ps  # a part of the command, and a look at the credits
     times = _times_of(machine, path, compute_ps)
     own = [times[pe] for pe in path.pes]
-    longest_ps = max(each.command_ps for each in own)
+    longest_ps = max(each.command.there_ps + each.command.back_ps for each in own)
     rounds_ps = max(0, path.commands - 1) * longest_ps
     around_ps = rounds_ps + min(each.command.there_ps for each in own)
     around_ps += min(each.command.back_ps for each in own)
@@ -161,12 +153,14 @@ def _times_of(machine: Machine, path: Path, compute_ps: int) -> dict[PeCoord, _P
         load_ps = issue_ps + translation_ps + dispatch_ps + first.total_ps
         next_ps = issue_ps + known_ps + dispatch_ps + read.total_ps
         loads_ps = load_ps + (path.loads - 1) * next_ps
+        store_ps = (1 + path.computes) * dispatch_ps + write.total_ps
         found[pe] = _PeTimes(
             command,
             load_ps,
             load_ps - first.data_ps,
             command.there_ps + loads_ps + compute_ps,
-            (1 + path.computes) * dispatch_ps + write.total_ps,
+            store_ps,
+            store_ps + command.back_ps,
         )
     return found
 

@@ -5,6 +5,7 @@ Values that a user gave stay as they are: only defaults become smaller, and ever
 
 import inspect
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -41,17 +42,13 @@ class BenchParameter:
         >>> BenchParameter("m", int, 128).parse("64", where="qkv_gemm")
         64
         """
-        try:
+        value: ParameterValue | None = None
+        with suppress(KeyError, ValueError):
             value = _TRUTH[text.lower()] if self.kind is bool else self.kind(text)
-        except (KeyError, ValueError):
-            raise self._refusal(text, where) from None
-        if self.choices and value not in self.choices:
-            raise self._refusal(text, where)
+        if value is None or (self.choices and value not in self.choices):
+            found, fix = f"{self.name}={text}", f"write it like {self.name}={self.default}"
+            raise BenchError(where, found, self.expected, fix)
         return value
-
-    def _refusal(self, text: str, where: str) -> BenchError:
-        found = f"{self.name}={text}"
-        return BenchError(where, found, self.expected, f"write it like {self.name}={self.default}")
 
 
 def parameters_of(run: Callable[..., Any], *, where: str) -> tuple[BenchParameter, ...]:

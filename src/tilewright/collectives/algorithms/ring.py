@@ -8,7 +8,7 @@ all-reduced buffer once each way, a ring's 2 (p - 1) / p times.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tilewright.collectives.algorithm import Algorithm
+from tilewright.collectives.algorithm import SCATTERING, Algorithm
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.plan import Plan, Script, ring_pass
 
@@ -109,15 +109,7 @@ def _write(script: Script, call: Call, members: Sequence[int], blocks: Sequence[
                 script.move(turn, source, target, blocks, combines=True)
 
 
-_OPERATIONS = frozenset(
-    (
-        Operation.ALL_REDUCE,
-        Operation.REDUCE_SCATTER,
-        Operation.ALL_GATHER,
-        Operation.BROADCAST,
-        Operation.REDUCE,
-    )
-)
+_OPERATIONS = SCATTERING | {Operation.BROADCAST, Operation.REDUCE}
 ALGORITHMS = (
     Algorithm("ring", _OPERATIONS, plan_ring, preference=0),
     Algorithm("bidirectional_ring", _OPERATIONS, plan_bidirectional_ring, preference=1),

@@ -43,10 +43,15 @@ def composite(
         for value in (a, b)  # a product reads a transposed block as it lies
         if value is not None
     )
-    num_k_tiles, accumulator = None, None
+    accumulator = None
     if op == "gemm":
         accumulator = program.dtype(acc_dtype)
-        extents, result = _product(program, operands, accumulator)
+        shapes = [operand.shape for operand in operands]
+        if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][0]:
+            found = f"operands of shapes {', '.join(map(str, shapes))}"
+            raise program.error(found, "(M, K) and (K, N)", "name other shapes, or transpose one")
+        extents = (shapes[0][0], shapes[1][1], shapes[0][1])
+        result = product_type(operands[0].type, operands[1].type, accumulator)
     else:
         check_vector_op(program, op, "the op of a composite", ("gemm",))
         extents, result = _elementwise(program, op, operands)
@@ -54,8 +59,7 @@ def composite(
     if len(sizes) != 3:
         raise program.error(f"tile_shape {tile_shape!r}", "three sizes: M, N, K", "correct it")
     tiling = plan_tiles(extents, sizes)
-    if op == "gemm":
-        num_k_tiles = len(tiling.depths)
+    num_k_tiles = len(tiling.depths) if op == "gemm" else None
     stages = parse_epilogue(program, epilogue, result, num_k_tiles)
     out = out_ptr
     if out is not None and not isinstance(out, Ref):
@@ -113,19 +117,6 @@ def recv_no_consume(dir: str, shape: Any, dtype: Any) -> Any:
     program = current_program()
     kind = block_type(program.dtype(dtype), program.extents(shape))
     return program.peek(dir, kind)
-
-
-def _product(
-    program: Executor, operands: tuple[Ref | Block, ...], acc_dtype: Any
-) -> tuple[tuple[int, int, int], BlockType]:
-    """Return the extents M, N, K of a product, and the type of its result."""
-    shapes = [operand.shape for operand in operands]
-    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][0]:
-        found = f"operands of shapes {', '.join(map(str, shapes))}"
-        raise program.error(found, "(M, K) and (K, N)", "name other shapes, or transpose one")
-    left, right = operands
-    result = product_type(left.type, right.type, acc_dtype)
-    return (left.shape[0], right.shape[1], left.shape[1]), result
 
 
 def _elementwise(

@@ -74,30 +74,23 @@ def _minimum_with_nan(left: Array, right: Array) -> Array:
     return np.where(zeros, -(-left - right), np.minimum(left, right))
 
 
-def _extremes(*, floats: bool, propagate_nan: bool) -> tuple[Function, Function]:
-    if not floats:
-        return np.maximum, np.minimum
-    return (_maximum_with_nan, _minimum_with_nan) if propagate_nan else (np.fmax, np.fmin)
-
-
 def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
-    """Without ``propagate_nan`` a number beats NaN; which of two zeros comes is not defined."""
-    (propagate_nan,) = attributes
-    floats = computed_dtype(op, types).is_floating()
-    maximum, minimum = _extremes(floats=floats, propagate_nan=propagate_nan)
-    return bind_elementwise(op, types, maximum if op == "maximum" else minimum, cost_op=op)
+    """Without ``propagate_nan`` a number beats NaN; which of two zeros comes is not defined.
 
-
-def _bind_clamp(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
-    """Operands: value, low, high. Where low is above high, high comes out."""
+    Operands of ``clamp``: value, low, high. Where low is above high, high comes out.
+    """
     (propagate_nan,) = attributes
-    floats = computed_dtype(op, types).is_floating()
-    maximum, minimum = _extremes(floats=floats, propagate_nan=propagate_nan)
+    extremes: tuple[Function, Function] = np.maximum, np.minimum
+    if computed_dtype(op, types).is_floating():
+        with_nan = _maximum_with_nan, _minimum_with_nan
+        extremes = with_nan if propagate_nan else (np.fmax, np.fmin)
+    maximum, minimum = extremes
 
     def clamp(value: Array, low: Array, high: Array) -> Any:
         return minimum(maximum(value, low), high)
 
-    return bind_elementwise(op, types, clamp, cost_op=op)
+    functions = {"maximum": maximum, "minimum": minimum, "clamp": clamp}
+    return bind_elementwise(op, types, functions[op], cost_op=op)
 
 
 def _bind_where(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
@@ -209,13 +202,13 @@ def _fma_float64(left: Array, right: Array, addend: Array) -> Array:
 
 def _bind_fma(op: str, types: tuple[BlockType, ...], _: tuple[Any, ...]) -> Bound:
     computed = computed_dtype(op, types)
+    wide = arithmetic(computed)
+    function: Function = lambda left, right, addend: left * right + addend  # noqa: E731
     if computed is float64:
-        return bind_elementwise(op, types, _fma_float64, cost_op=op, computed=computed)
-    if computed.is_floating():
-        wide = np.dtype(np.float64)
-        return bind_elementwise(op, types, _fma_narrow, cost_op=op, computed=computed, wide=wide)
-    wide, wrapping = arithmetic(computed), lambda left, right, addend: left * right + addend
-    return bind_elementwise(op, types, wrapping, cost_op=op, computed=computed, wide=wide)
+        function = _fma_float64
+    elif computed.is_floating():
+        function, wide = _fma_narrow, np.dtype(np.float64)
+    return bind_elementwise(op, types, function, cost_op=op, computed=computed, wide=wide)
 
 
 # -- ops that are made of others: one function here, the charges of all their parts -------------
@@ -260,7 +253,7 @@ ARITHMETIC: tuple[Meaning, ...] = (
     *(Meaning(name, (2,), (), _bind_quotient) for name in ("floordiv", "quotient")),
     Meaning("maximum", (2,), ("propagate_nan",), _bind_extreme),
     Meaning("minimum", (2,), ("propagate_nan",), _bind_extreme),
-    Meaning("clamp", (3,), ("propagate_nan",), _bind_clamp),
+    Meaning("clamp", (3,), ("propagate_nan",), _bind_extreme),
     Meaning("where", (3,), (), _bind_where),
     Meaning("shr", (2,), (), _bind_shr),
     Meaning("umulhi", (2,), (), _bind_umulhi),

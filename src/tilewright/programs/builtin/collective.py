@@ -12,7 +12,7 @@ from tilewright.collectives.operation import Operation
 from tilewright.device.least_time import fabric_ps
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Split
-from tilewright.programs.bound import Bound, Path, Work, bound_of
+from tilewright.programs.bound import Path, Work, bound_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.inputs import Array, check_sizes, small_integers
 from tilewright.programs.parameter import ProgramFit
@@ -112,8 +112,12 @@ def _run_exchange(
         all_store=exchange.operation is not Operation.BROADCAST,
         messages=_farthest([inputs[0] for inputs, _ in tensors]),
     )
+    machine, num_bytes = torch.machine, elements * F32_BYTES
+    sent_bytes, fabric = exchange.sent_share(ranks) * num_bytes, machine.spec.fabric
+    sent_ps = int(sent_bytes * PS_PER_US / (fabric.links * fabric.bytes_per_us))
+    work = Work(num_pes=machine.grid.num_pes, read_bytes=num_bytes if path.moves else 0)
     return BenchOutcome(
-        bound=_bound(torch, exchange, elements * F32_BYTES, path),
+        bound=bound_of(machine, work, path, {"SIP links": (sent_ps, fabric_ps(machine))}),
         launches=launches,
         max_error=max(errors) if torch.carries_data else None,
         tolerance=0.0,  # sums of small whole numbers are exact
@@ -152,15 +156,6 @@ def _farthest(tensors: Sequence[Tensor]) -> tuple[tuple[PeCoord, PeCoord], ...]:
     """
     last = [max(tensor.placement.homes) for tensor in tensors]
     return tuple((last[0], pe) for pe in last[1:])
-
-
-def _bound(torch: RuntimeContext, exchange: _Exchange, num_bytes: int, path: Path) -> Bound:
-    machine = torch.machine
-    work = Work(num_pes=machine.grid.num_pes, read_bytes=num_bytes if path.moves else 0)
-    fabric = machine.spec.fabric
-    sent_bytes = exchange.sent_share(machine.grid.num_sips) * num_bytes
-    sent_ps = int(sent_bytes * PS_PER_US / (fabric.links * fabric.bytes_per_us))
-    return bound_of(machine, work, path, {"SIP links": (sent_ps, fabric_ps(machine))})
 
 
 def _all_reduce(dist: Any, inputs: Tensors, _outputs: Tensors) -> None:

@@ -7,10 +7,9 @@ import numpy as np
 
 from tilewright import language as tl
 from tilewright.errors import BenchError
-from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
+from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
 from tilewright.programs.attention import (
     HeadDim,
-    Heads,
     KvHeads,
     QHeads,
     attend,
@@ -27,7 +26,6 @@ from tilewright.programs.inputs import (
     Cubes,
     Draw,
     Pes,
-    Team,
     check_sizes,
     deploy,
     reserve,
@@ -133,7 +131,16 @@ def _run(
     queries = draw.normal((*rows, batch.num_slots, heads.group, heads.dim), "f16")
     tokens = (*rows, batch.capacity, heads.dim)
     cache = _Cache(queries, draw.normal(tokens, "f16"), draw.normal(tokens, "f16"))
-    out, report = _launch(torch, team, heads, batch, cache, key_block)
+    by_cube = team.policy(cube=Split(0), pe=Split(1))
+    arrays = {"q": cache.queries, "k": cache.keys, "v": cache.values}
+    q, k, v = (deploy(torch, name, array, by_cube) for name, array in arrays.items())
+    starts = deploy(torch, "starts", batch.starts(), team.policy(cube=Split(0)))
+    out = reserve(torch, "out", cache.queries.shape, "f16", by_cube)
+    report = torch.launch(
+        decode_kernel, *map(LocalShard, (q, k, v, starts, out)),
+        LocalSize(k, 1), batch.num_slots, heads.group,
+        batch.capacity, heads.dim, key_block, heads.scale,
+    ).report  # fmt: skip
     num_tokens = batch.num_tokens
     work = heads.work(team.num_pes, queries=requests, tokens=num_tokens, pairs=num_tokens)
     return measured(
@@ -145,22 +152,6 @@ def _run(
         path=Path(pes=report.pes, loads=2, all_store=all(batch.lengths)),
         notes=(f"{num_tokens} tokens, {batch.capacity} of them on the fullest cube",),
     )
-
-
-def _launch(
-    torch: RuntimeContext, team: Team, heads: Heads, batch: Batch, cache: _Cache, key_block: int
-) -> tuple[Tensor, LaunchReport]:
-    by_cube = team.policy(cube=Split(0), pe=Split(1))
-    arrays = {"q": cache.queries, "k": cache.keys, "v": cache.values}
-    q, k, v = (deploy(torch, name, array, by_cube) for name, array in arrays.items())
-    starts = deploy(torch, "starts", batch.starts(), team.policy(cube=Split(0)))
-    out = reserve(torch, "out", cache.queries.shape, "f16", by_cube)
-    report = torch.launch(
-        decode_kernel, *map(LocalShard, (q, k, v, starts, out)),
-        LocalSize(k, 1), batch.num_slots, heads.group,
-        batch.capacity, heads.dim, key_block, heads.scale,
-    ).report  # fmt: skip
-    return out, report
 
 
 def _expected(batch: Batch, cache: _Cache) -> Array:

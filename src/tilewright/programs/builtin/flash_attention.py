@@ -104,11 +104,6 @@ class QueryBlocks:
         """Blocks of a cube."""
         return -(-self.length // (self.size * self.num_cubes))
 
-    @property
-    def fill_cubes(self) -> bool:
-        """Whether every cube has queries."""
-        return (self.num_cubes - 1) * self.size < self.length
-
     def of_cubes(self) -> Array:
         """Return (cubes, tiles): which block each one is."""
         num_cubes, tiles = self.num_cubes, range(self.num_tiles)
@@ -158,6 +153,7 @@ def _run(
     ).report  # fmt: skip
     num_keys = sum(blocks.seen_keys(causal=causal))  # every cube reads those that its queries see
     pairs = num_pairs(length, causal=causal)
+    has_all = (team.num_cubes - 1) * block < length  # every cube has queries
     work = heads.work(team.num_pes, queries=length, tokens=num_keys, pairs=pairs)
     return measured(
         torch,
@@ -167,7 +163,7 @@ def _run(
             collect_tokens(out.numpy(timed=False), table, length),
             attention_by_head(queries, keys, values, causal=causal),
         ),
-        path=Path(pes=report.pes, all_store=blocks.fill_cubes),
+        path=Path(pes=report.pes, all_store=has_all),
     )
 
 

@@ -236,8 +236,7 @@ def page_scores(queries: Array, low: Array, high: Array) -> Array:
         np.maximum(q[:, None] * wide_high, q[:, None] * wide_low).sum(-1)
         for q in np.moveaxis(queries.astype(np.float64), 1, 0)  # one query head of each group
     ]
-    result: Array = np.max(bounds, axis=0)
-    return result
+    return np.asarray(np.max(bounds, axis=0))
 
 
 def best_pages(scores: Array, budget: int) -> Array:
