@@ -294,19 +294,15 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         name = _DIVISIONS.get(type(node.op))
-        if name is None and self._may_be_float(node.left):
+        constant = node.left if isinstance(node.left, ast.Constant) else None
+        may_be_float = isinstance(constant.value, float) if constant else self._is_weak(node.left)
+        if name is None and may_be_float:
             name = None if isinstance(node.right, ast.Constant) else _RING.get(type(node.op))
         left, right = self.visit(node.left), self.visit(node.right)
         if name is not None:
             return _placed(_call(name, left, right), node)
         node.left, node.right = left, right
         return node
-
-    def _may_be_float(self, node: ast.expr) -> bool:
-        """Whether an expression may be a float without a dtype."""
-        if isinstance(node, ast.Constant):
-            return isinstance(node.value, float)
-        return self._is_weak(node)
 
     def _is_weak(self, node: ast.expr) -> bool:
         """Whether an expression may be a number without a dtype; asked before it is rewritten."""
