@@ -102,7 +102,7 @@ def _promoted(op: str, left: DType, right: DType) -> DType:
 
 
 def common_dtype(op: str, dtypes: Sequence[DType]) -> DType:
-    """The dtype that three operands or more are converted to."""
+    """The dtype that blocks are converted to, however many there are."""
     return reduce(partial(_promoted, op), dtypes)
 
 

@@ -119,8 +119,8 @@ def latency_of(machine: Machine, path: Path) -> Latency:
         ends_ps = times[sender].before_ps, times[receiver].behind_ps
         message_ps = send_ps + between_ps(machine, sender, receiver)
         longest_ps = max(longest_ps, sum(ends_ps) + message_ps)
-    rate = machine.spec.cube.noc.attach_bytes_per_us
-    flit_time_ps = flit_ps(flit_bytes=machine.spec.flit_bytes, bytes_per_us=rate)
+    bytes_per_us = machine.spec.cube.noc.attach_bytes_per_us
+    flit_time_ps = flit_ps(flit_bytes=machine.spec.flit_bytes, bytes_per_us=bytes_per_us)
     alone_ps = around_ps + min(each.load_ps for each in own) + compute_ps
     alone_ps += min(each.store_ps for each in own)
     return Latency(
@@ -147,8 +147,10 @@ def _times_of(machine: Machine, path: Path, compute_ps: int) -> dict[PeCoord, _P
     for pe in dict.fromkeys((*path.pes, *chain.from_iterable(path.messages))):
         command = commands.get(pe, CommandTime(0, 0))
         source, target = path.read_from.get(pe, pe), path.write_to.get(pe, pe)
-        first = access_time(machine, pe, source, is_write=False, is_open=not path.opens)
         read = access_time(machine, pe, source, is_write=False, is_open=True)
+        first = read
+        if path.opens:
+            first = access_time(machine, pe, source, is_write=False, is_open=False)
         write = access_time(machine, pe, target, is_write=True, is_open=True)
         load_ps = issue_ps + translation_ps + dispatch_ps + first.total_ps
         next_ps = issue_ps + known_ps + dispatch_ps + read.total_ps

@@ -26,7 +26,7 @@ from tilewright.language.meaning.elementwise import (
     computed_dtype,
     converted,
 )
-from tilewright.language.promote import common_dtype, computation_dtype
+from tilewright.language.promote import computation_dtype
 
 
 def integer_quotient(left: Array, right: Array) -> Any:
@@ -227,7 +227,7 @@ def _bind_cdiv(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
 
 def _bind_swizzle2d(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     """Operands: i, j, size_i, size_j, size_g. Groups of size_g rows are walked column by column."""
-    dtype = common_dtype(op, [each.dtype for each in types])
+    dtype = computed_dtype(op, types)
     need_integers(op, types, dtype)
 
     def swizzle(i: Array, j: Array, size_i: Array, size_j: Array, size_g: Array) -> Any:

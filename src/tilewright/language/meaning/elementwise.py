@@ -19,7 +19,7 @@ from tilewright.language.meaning.bound import (
     need_integers,
 )
 from tilewright.language.meaning.convert import Convert, from_compute, same, to_compute
-from tilewright.language.promote import common_dtype, computation_dtype
+from tilewright.language.promote import common_dtype
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -28,11 +28,6 @@ BOOL = np.dtype(np.bool_)
 
 def computed_dtype(op: str, types: Types) -> DType:
     """What the operands are converted to before the op computes."""
-    match types:
-        case (only,):
-            return only.dtype
-        case (left, right):
-            return computation_dtype(op, left.dtype, right.dtype)
     return common_dtype(op, [each.dtype for each in types])
 
 
