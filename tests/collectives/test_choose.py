@@ -5,9 +5,8 @@ import pytest
 from tilewright.collectives.algorithm import AUTO_ALGORITHM, checked_plan
 from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.choose import Chooser, LaneCall, placed_call, shape_of
-from tilewright.collectives.cost import message_ps
+from tilewright.collectives.cost import lane_plans, message_ps
 from tilewright.collectives.group import Group, sip_ranks
-from tilewright.collectives.lane_plan import lane_plans
 from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.tuning import Tuning, TuningSpec
 from tilewright.device.ipcq import RingSpec

@@ -18,7 +18,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_the_packaged_file_gives_the_rings_that_are_the_default() -> None:
     config = parse_config()
-    assert (config.algorithm, config.ring.spec()) == ("auto", RingSpec())
+    assert (config.algorithm, config.defaults.ring.spec()) == ("auto", RingSpec())
 
 
 def test_an_entry_of_an_algorithm_changes_its_rings_only(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_an_entry_of_an_algorithm_changes_its_rings_only(tmp_path: Path) -> None
 def test_backpressure_and_the_size_of_credits_are_read(tmp_path: Path) -> None:
     text = "defaults:\n  backpressure: poll\n  ipcq_credit_size_bytes: 32\n  slot_size: 1024\n"
     expected = RingSpec(slot_bytes=1024, backpressure=Backpressure.POLL, token_bytes=32)
-    assert parse_config(written(tmp_path, text)).ring.spec() == expected
+    assert parse_config(written(tmp_path, text)).defaults.ring.spec() == expected
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from tilewright.collectives.plan import (
     Script,
     Step,
     check_plan,
-    ring_gather,
-    ring_reduce,
+    ring_pass,
 )
 from tilewright.errors import CollectiveError
 
@@ -31,7 +30,8 @@ def check(plan: Plan, operation: Operation) -> Proof:
 def ring(num_ranks: int) -> Plan:
     script = Script(num_ranks, num_ranks)
     members, parts = list(range(num_ranks)), [[rank] for rank in range(num_ranks)]
-    ring_gather(script, ring_reduce(script, 0, members, parts), members, parts)
+    turn = ring_pass(script, 0, members, parts, combines=True)
+    ring_pass(script, turn, members, parts, combines=False)
     return script.plan()
 
 

@@ -81,7 +81,7 @@ def test_a_repeated_call_needs_no_frame_of_python(monkeypatch: pytest.MonkeyPatc
     asked: list[Any] = []
     total: Any = tl.sum
     library: Any = inspect.getmodule(total.__wrapped__)
-    defined = library._reduced
+    defined = library.carry_out
 
     def listening(*args: Any) -> Any:
         asked.append(args)
@@ -92,7 +92,7 @@ def test_a_repeated_call_needs_no_frame_of_python(monkeypatch: pytest.MonkeyPatc
         for place in range(5):
             tl.store(out_ptr + place, total(x * place, 0))
 
-    monkeypatch.setattr(library, "_reduced", listening)
+    monkeypatch.setattr(library, "carry_out", listening)
     bed = Bed(engine=EngineKind.NATIVE)
     x, out = bed.place(np.arange(8.0)), bed.place(np.zeros(5))
     bed.launch(kernel, x, out)

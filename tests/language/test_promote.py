@@ -1,3 +1,4 @@
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -63,28 +64,21 @@ def test_an_integer_of_more_than_64_bits_is_refused(value: int) -> None:
         scalar_dtype(value, "add")
 
 
-@given(st.lists(st.sampled_from(OPERANDS), min_size=3, max_size=3))
-def test_of_three_operands_numbers_are_weak_whatever_their_place(operands: list[Operand]) -> None:
-    blocks = [each for each in operands if isinstance(each, DType)]
-    numbers = [scalar_dtype(each) for each in operands if not isinstance(each, DType)]
+@given(st.lists(st.sampled_from(IN_TRITON), min_size=3, max_size=3))
+def test_three_operands_are_promoted_one_after_the_other(operands: list[DType]) -> None:
     try:
         found: DType | None = common_dtype("fma", operands)
     except KernelTypeError:
         found = None
-    assert found is triton_of_three(blocks, numbers)
+    assert found is triton_of_three(operands)
 
 
-def triton_of_three(blocks: list[DType], numbers: list[DType]) -> DType | None:
-    impl = SEMANTIC.computation_type_impl
-    tensor = scalar = None
+def triton_of_three(blocks: list[DType]) -> DType | None:
+    def both(left: Any, right: Any) -> Any:
+        return SEMANTIC.computation_type_impl(left, False, right, False, False)
+
     try:
-        for each in map(theirs, numbers):
-            scalar = each if scalar is None else impl(scalar, True, each, True, False)
-        for each in map(theirs, blocks):
-            tensor = each if tensor is None else impl(tensor, False, each, False, False)
-        if tensor is None or scalar is None:
-            return dtype_of(tensor or scalar)
-        return dtype_of(impl(tensor, False, scalar, True, False))
+        return dtype_of(reduce(both, map(theirs, blocks)))
     except TypeError:
         return None
 

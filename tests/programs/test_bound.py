@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
-from tilewright.programs.bound import Work, bound_of, rates_of, stream_ps, sum_bounds
-from tilewright.programs.latency import Path, latency_of
+from tilewright.programs.bound import (
+    Path,
+    Work,
+    bound_of,
+    latency_of,
+    rates_of,
+    stream_ps,
+    sum_bounds,
+)
 from tilewright.units import PS_PER_US
 
 MACHINE = build_machine(parse_machine("ahbm-small"))

@@ -6,10 +6,10 @@ from tilewright.errors import RegistryError
 from tilewright.executor.run import Counters
 from tilewright.host import LaunchReport, PeCoord
 from tilewright.programs import PROGRAMS
+from tilewright.programs.bound import Bound
 from tilewright.programs.contract import (
     BenchOutcome,
     BenchProgram,
-    Bound,
     build_programs,
 )
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 from tilewright import language as tl
 from tilewright.host import LocalShard, LocalSize, RuntimeContext
 from tilewright.programs.bound import Work
-from tilewright.programs.check import measured, row_error, tolerance_of
+from tilewright.programs.contract import measured, row_error, tolerance_of
 from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.parameter import ProgramFit, fit_shares
 from tilewright.programs.inputs import Draw, Pes, deploy, reserve, team_of

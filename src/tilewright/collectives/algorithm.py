@@ -16,6 +16,9 @@ AUTO_ALGORITHM = "auto"
 PlanFunction = Callable[[Call, int], Plan]
 """From a call and a lane to a plan."""
 
+NUM_VARIANTS = 64
+"""Lanes take turns in so many plans of an algorithm."""
+
 SCATTERING = frozenset((Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER))
 """Operations of algorithms that give each rank a part of the sum first."""
 

@@ -71,9 +71,10 @@ class Buffers:
     @property
     def part_sizes(self) -> dict[int, int]:
         """Elements of the parts that the rank has."""
-        return {part: piece.size for part, piece in self._by_part()}
+        return {part: piece.size for part, piece in self.by_part()}
 
-    def _by_part(self) -> Iterator[tuple[int, Piece]]:
+    def by_part(self) -> Iterator[tuple[int, Piece]]:
+        """Yield the pieces that the rank has and their parts, sources first."""
         for pieces in (self.sources, self.targets):
             for part, piece in enumerate(pieces):
                 if piece is not None:
@@ -83,7 +84,7 @@ class Buffers:
         """Refuse tensors of one call that do not belong together."""
         where, first = operation.value, self.pieces[0]
         sizes: dict[int, Piece] = {}
-        for part, piece in self._by_part():
+        for part, piece in self.by_part():
             tensor = piece.tensor
             if tensor.dtype is not first.tensor.dtype:
                 found = f"tensors of {first.tensor.dtype} and {tensor.dtype}"

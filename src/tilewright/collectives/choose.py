@@ -5,19 +5,16 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
 
-from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, NUM_VARIANTS, Algorithm, checked_plan
 from tilewright.collectives.algorithms import find_algorithm
-from tilewright.collectives.cost import message_ps, way_of
+from tilewright.collectives.cost import LanePlan, lane_plans, message_ps, way_of
 from tilewright.collectives.critical import Prediction, predict
 from tilewright.collectives.group import Group
-from tilewright.collectives.lane_plan import LanePlan, lane_plans
 from tilewright.collectives.operation import Call
 from tilewright.collectives.plan import Plan
-from tilewright.collectives.run import NUM_VARIANTS
 from tilewright.collectives.tuning import NOTHING_SAID, RingOptions, Tuning, TuningSpec, tune
 from tilewright.device.ipcq import RingSpec
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import Grid, PeCoord
 from tilewright.units import PS_PER_US
 
 MOST_PREDICTED_RANKS = 64  # plans that hand every rank a block have p * p steps
@@ -60,14 +57,6 @@ class Choice:
         return f"{self.algorithm.name}: the fewest receivers of those within a tenth, of {times}"
 
 
-def _num_equal(predictions: Sequence[Prediction]) -> int:
-    """How many of them, the least first, count as the least."""
-    least = predictions[0]
-    if 2 * least.beta_ps < least.total_ps:
-        return 1
-    return sum(each.total_ps <= (1 + MARGIN) * least.total_ps for each in predictions)
-
-
 def shape_of(group: Group, machine: Machine) -> tuple[int, ...]:
     """How ranks lie: rows and columns of SIPs, or SIPs, rows, columns of cubes and PEs.
 
@@ -80,7 +69,11 @@ def shape_of(group: Group, machine: Machine) -> tuple[int, ...]:
         columns = machine.spec.fabric.columns or len(sips)
         is_whole = sips == list(range(grid.num_sips))
         return (len(sips) // columns, columns) if is_whole else ()
-    return _shape_of_pes(grid, firsts)
+    num_sips, rest = divmod(len(firsts), grid.num_cubes_per_sip * grid.num_pes_per_cube)
+    first = grid.flat(firsts[0])
+    is_run = [grid.flat(pe) for pe in firsts] == list(range(first, first + len(firsts)))
+    is_whole = is_run and not rest and firsts[0].pe == 0
+    return (num_sips, grid.rows, grid.columns, grid.num_pes_per_cube) if is_whole else ()
 
 
 def placed_call(call: Call, group: Group, machine: Machine) -> Call:
@@ -88,14 +81,6 @@ def placed_call(call: Call, group: Group, machine: Machine) -> Call:
     shape = shape_of(group, machine)
     is_open = len(shape) == 2 and machine.spec.fabric.kind == "mesh"
     return replace(call, shape=shape, is_open=is_open)
-
-
-def _shape_of_pes(grid: Grid, pes: Sequence[PeCoord]) -> tuple[int, ...]:
-    sips, rest = divmod(len(pes), grid.num_cubes_per_sip * grid.num_pes_per_cube)
-    first = grid.flat(pes[0])
-    if rest or [grid.flat(pe) for pe in pes] != list(range(first, first + len(pes))):
-        return ()
-    return (sips, grid.rows, grid.columns, grid.num_pes_per_cube) if pes[0].pe == 0 else ()
 
 
 @dataclass(eq=False)
@@ -127,7 +112,11 @@ class Chooser:
         found = [(self.predict(each, on, tuning), each, tuning) for each, tuning in tuned]
         found.sort(key=lambda one: one[0].total_ps)
         predictions = tuple(prediction for prediction, _, _ in found)
-        rivals = found[: _num_equal(predictions)]
+        least, num_equal = predictions[0], 1
+        if 2 * least.beta_ps >= least.total_ps:  # links decide
+            most_ps = (1 + MARGIN) * least.total_ps
+            num_equal = sum(each.total_ps <= most_ps for each in predictions)
+        rivals = found[:num_equal]
         _, algorithm, tuning = min(
             rivals, key=lambda one: checked_plan(one[1], on.call, 0).plan.most_receivers
         )

@@ -154,11 +154,6 @@ class CollectiveConfig:
     entries: Mapping[str, AlgorithmEntry]
     defaults: AlgorithmEntry
 
-    @property
-    def ring(self) -> RingOptions:
-        """Ring settings of algorithms that have no entry."""
-        return self.defaults.ring
-
     def entry(self, algorithm: str) -> AlgorithmEntry:
         """Return the entry of an algorithm; the defaults under its name if it has none."""
         return self.entries.get(algorithm) or replace(self.defaults, name=algorithm)
@@ -175,7 +170,7 @@ def parse_config(source: str | Path | None = None) -> CollectiveConfig:
 
     An entry goes before the defaults of its file, and both before the packaged file.
 
-    >>> parse_config().ring.buffer_kind
+    >>> parse_config().defaults.ring.buffer_kind
     <RingKind.TCM: 'tcm'>
     >>> parse_config().entry("ring").topology
     <Topology.RING_1D: 'ring_1d'>
@@ -219,21 +214,17 @@ def _over(base: CollectiveConfig, section: Section) -> CollectiveConfig:
 
 def _entry(name: str, words: _Words) -> AlgorithmEntry:
     """Read one section; what it does not say is None."""
-    topology = words.choice("topology", Topology)
     ring = {key: words.choice(key, kind) for key, kind in CHOICES.items()}
     ring |= {key: words.number(key) for key in RING_KEYS if key not in CHOICES}
     return AlgorithmEntry(
         name,
         RingOptions(**ring),
         words.text("module"),
-        topology,
-        words.number("n_elem"),
-        _dtype(words),
-        words.number("world_size"),
-        words.number("w"),
-        words.number("h"),
-        words.without_effect(),
-        words.place,
+        words.choice("topology", Topology),
+        dtype=_dtype(words),
+        without_effect=words.without_effect(),
+        place=words.place,
+        **{key: words.number(key) for key in ("n_elem", "world_size", "w", "h")},
     )
 
 

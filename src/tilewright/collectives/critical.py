@@ -5,17 +5,14 @@ events: a block is sent when the rank has it and its link is free, and summed wh
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import chain, groupby
 
-from tilewright.collectives.cost import PeCost
-from tilewright.collectives.lane_plan import LanePlan
+from tilewright.collectives.cost import LanePlan, PeCost
 from tilewright.collectives.plan import Move
 from tilewright.collectives.schedule import Message, lag_of
 from tilewright.collectives.tuning import Tuning
-from tilewright.device.ipcq import RingSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +58,9 @@ def predict(
     part_bytes = -(-shard_bytes // num_rounds)
     block_bytes = -(-part_bytes // lanes[0].plan.num_blocks)
     num_chunks = -(-block_bytes // max(1, min(tuning.chunk_bytes, block_bytes)))
-    size = _Size(-(-block_bytes // num_chunks), element_bytes, tuning.ring)
+    num_bytes = -(-block_bytes // num_chunks)
     _, alpha_ps, beta_ps, gamma_ps = max(
-        _Walk(lane, size, tuning.lead).end() for lane in lanes[:MOST_WALKS]
+        _Walk(lane, num_bytes, element_bytes, tuning).end() for lane in lanes[:MOST_WALKS]
     )
     behind_ps = int(lanes[0].busiest * part_bytes) * (num_chunks - 1) // num_chunks
     return Prediction(
@@ -72,18 +69,6 @@ def predict(
         num_rounds * (beta_ps + behind_ps),
         num_rounds * gamma_ps,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """Of the blocks that are walked with."""
-
-    num_bytes: int
-    element_bytes: int
-    ring: RingSpec
-
-    def ps(self, byte: Fraction) -> int:
-        return int(self.num_bytes * byte)
 
 
 def _after(start: Moment, alpha: int = 0, beta: int = 0, gamma: int = 0) -> Moment:
@@ -146,17 +131,17 @@ class _Rank:
 class _Walk:
     """When ranks are where, while a plan goes on with blocks of one size."""
 
-    def __init__(self, lane: LanePlan, size: _Size, lead: int) -> None:
+    def __init__(self, lane: LanePlan, num_bytes: int, element_bytes: int, tuning: Tuning) -> None:
         cost = lane.cost
         self._lane = lane
-        self._lead = lead
+        self._lead = tuning.lead
         self._cost = cost
-        self._size = size
-        self._vector_ps = size.ps(cost.vector / size.element_bytes)
-        self._memory_ps = size.ps(cost.memory)
-        self._beside_ps = size.ps(lane.load_beside)
+        self._num_bytes = num_bytes  # of a block
+        self._vector_ps = int(num_bytes * (cost.vector / element_bytes))
+        self._memory_ps = int(num_bytes * cost.memory)
+        self._beside_ps = int(num_bytes * lane.load_beside)
         self._latencies = {
-            pair: way.latency_ps(size.num_bytes, size.ring, cost) for pair, way in lane.ways.items()
+            pair: way.latency_ps(num_bytes, tuning.ring, cost) for pair, way in lane.ways.items()
         }
         self._ranks = [_Rank(cost) for _ in range(lane.plan.num_ranks)]
         self._end = START
@@ -168,7 +153,10 @@ class _Walk:
             self._lane.waves(self._lead), lambda wave: wave[0][1].wave.group
         ):
             waves = list(of_group)
-            self._load(waves)
+            for number, step in chain.from_iterable(waves):  # before what others are combined with
+                rank, block = self._ranks[number], step.chunk.start
+                if step.move is Move.SEND and block not in rank.coming:
+                    self._value(rank, block, self._memory_ps)
             for wave in waves:
                 self._run_wave(wave)
             for rank in self._ranks:
@@ -176,13 +164,6 @@ class _Walk:
         for rank in self._ranks:
             self._settle(rank, list(rank.coming), END_OF_TIME)
         return self._end
-
-    def _load(self, waves: Iterable[Steps]) -> None:
-        """What is sent comes before what others are combined with."""
-        for number, step in chain.from_iterable(waves):
-            rank, block = self._ranks[number], step.chunk.start
-            if step.move is Move.SEND and block not in rank.coming:
-                self._value(rank, block, self._memory_ps)
 
     def _run_wave(self, steps: Steps) -> None:
         """As the kernel: a block is sent when it has come."""
@@ -207,7 +188,7 @@ class _Walk:
         ready = self._in_memory(rank, held)
         share = self._lane.shares[step.wave.turn, number, step.peer]
         start = max(ready, rank.exits.get(share.exit, START))
-        left = rank.exits[share.exit] = _after(start, beta=self._size.ps(share.byte))
+        left = rank.exits[share.exit] = _after(start, beta=int(self._num_bytes * share.byte))
         arrived = _after(left, self._latencies[number, step.peer])
         held.used = max(held.used, arrived)
         if step.is_last_use:
@@ -238,20 +219,20 @@ class _Walk:
 
     def _combined(self, rank: _Rank, own: _Held, received: _Held) -> _Held:
         """The sum, in registers as far as there is room."""
-        cost, size, registers = self._cost, self._size, rank.registers
+        cost, registers = self._cost, rank.registers
         rank.program = _after(rank.program, cost.issue_ps)
         fetched = max(self._fetched(rank, own), self._fetched(rank, received))
-        near_bytes = min(size.num_bytes, registers.free_bytes)
+        near_bytes = min(self._num_bytes, registers.free_bytes)
         start = max(fetched, registers.take(near_bytes))
         done = _after(start, cost.dispatch_ps, gamma=self._vector_ps)
         registers.give(received.near_bytes, done)
         own.used = max(own.used, done)
-        spilled = size.num_bytes - near_bytes
+        spilled = self._num_bytes - near_bytes
         return _Held(self._written(rank, done, spilled) if spilled else done, near_bytes)
 
     def _fetched(self, rank: _Rank, held: _Held) -> Moment:
         """What is not in registers comes through the read port; it stays if there is room."""
-        cost, num_bytes = self._cost, self._size.num_bytes
+        cost, num_bytes = self._cost, self._num_bytes
         missing = num_bytes - held.near_bytes
         if not missing:
             return held.ready
@@ -272,7 +253,7 @@ class _Walk:
         """When a block is where it can be sent or stored from: all of it in the TCM."""
         rank.program = _after(rank.program, self._cost.issue_ps)
         ready = max(rank.program, held.ready)
-        return self._written(rank, ready, self._size.num_bytes) if held.near_bytes else ready
+        return self._written(rank, ready, self._num_bytes) if held.near_bytes else ready
 
     def _let_go(self, rank: _Rank, block: int) -> None:
         held = rank.held.pop(block, None)

@@ -1,11 +1,12 @@
 """Topologies of a world: which rank each direction of a rank leads to."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import isqrt
 
 from tilewright.collectives.kernel import direction_to
+from tilewright.collectives.tuning import parse_choice
 from tilewright.errors import CollectiveError
 
 Shape = tuple[int | None, int | None]
@@ -50,13 +51,7 @@ class Directions:
 
 def parse_topology(where: str, said: object) -> Topology:
     """Read the name of a topology; raise CollectiveError for any other."""
-    names = [each.value for each in Topology]
-    if isinstance(said, Topology):
-        return said
-    if said not in names:
-        expected = f"one of {', '.join(names)}"
-        raise CollectiveError(where, f"the topology {said!r}", expected, "name one of these")
-    return Topology(said)
+    return parse_choice(where, f"the topology {said!r}", Topology, said)
 
 
 def plan_directions(
@@ -78,10 +73,8 @@ def plan_directions(
     >>> plan_directions("here", Topology.RING_1D, 3).by_rank[0]
     (('E', 1), ('W', 2))
     """
-    if global_topology is Topology.NONE:
-        named = _named(where, topology, range(num_ranks), shape)
-        return _frozen(named, num_ranks)
-    groups = _by_sip(where, sips)
+    is_one = global_topology is Topology.NONE
+    groups = [list(range(num_ranks))] if is_one else _by_sip(where, sips)
     found: dict[int, Named] = {}
     for ranks in groups:
         found.update(_named(where, topology, ranks, shape))
@@ -89,11 +82,7 @@ def plan_directions(
         for rank, ways in _named(where, global_topology, counterparts, sip_shape).items():
             ways_out = {f"{GLOBAL_PREFIX}{name}": peer for name, peer in ways.items()}
             found.setdefault(rank, {}).update(ways_out)
-    return _frozen(found, num_ranks)
-
-
-def _frozen(named: Mapping[int, Named], num_ranks: int) -> Directions:
-    return Directions(tuple(tuple(named.get(rank, {}).items()) for rank in range(num_ranks)))
+    return Directions(tuple(tuple(found.get(rank, {}).items()) for rank in range(num_ranks)))
 
 
 def _by_sip(where: str, sips: Sequence[int]) -> list[list[int]]:
@@ -116,19 +105,17 @@ def _named(where: str, topology: Topology, ranks: Sequence[int], shape: Shape) -
         case Topology.NONE:
             return {}
         case Topology.RING_1D:
-            step = lambda at: {"E": (at + 1) % count, "W": (at - 1) % count}  # noqa: E731
+            named = [{"E": (at + 1) % count, "W": (at - 1) % count} for at in range(count)]
         case Topology.TREE_BINARY:
-            step = lambda at: _tree(at, count)  # noqa: E731
+            named = [_tree(at, count) for at in range(count)]
         case Topology.MESH_2D | Topology.MESH_2D_NO_WRAP | Topology.TORUS_2D:
             rows, columns = _shape(where, topology, count, shape)
             is_closed = topology is Topology.TORUS_2D
-            step = lambda at: _grid(at, rows, columns, is_closed=is_closed)  # noqa: E731
-    return {rank: _others(step, at, ranks) for at, rank in enumerate(ranks)}
-
-
-def _others(step: Callable[[int], Named], at: int, ranks: Sequence[int]) -> Named:
-    """Leave out directions that lead back to the same rank, as in a ring of one."""
-    return {name: ranks[peer] for name, peer in step(at).items() if peer != at}
+            named = [_grid(at, rows, columns, is_closed=is_closed) for at in range(count)]
+    return {  # without what leads back to the same rank, as in a ring of one
+        rank: {name: ranks[peer] for name, peer in named[at].items() if peer != at}
+        for at, rank in enumerate(ranks)
+    }
 
 
 def _tree(at: int, count: int) -> Named:
@@ -162,11 +149,8 @@ def _shape(where: str, topology: Topology, count: int, said: Shape) -> tuple[int
         columns = columns or count // (rows or 1)
         rows = rows or count // columns
     if rows * columns != count:
-        fix = f"say the columns and rows, such as {_shapes_text(count)}"
+        widths = [width for width in range(1, count + 1) if count % width == 0]
+        shapes = " or ".join(f"w={width}, h={count // width}" for width in widths)
+        fix = f"say the columns and rows, such as {shapes}"
         raise CollectiveError(where, problem, "columns times rows to be all ranks", fix)
     return rows, columns
-
-
-def _shapes_text(count: int) -> str:
-    widths = [width for width in range(1, count + 1) if count % width == 0]
-    return " or ".join(f"w={width}, h={count // width}" for width in widths)

@@ -56,27 +56,17 @@ class Signature:
             raise CollectiveError(where, found, expected, "let all ranks call the same")
 
     def __str__(self) -> str:
-        said = str(self.options)
-        return f"{self._what}, with {said}" if said else self._what
-
-    @property
-    def _what(self) -> str:
         operation, has_own_word = self.call.operation, bool(self.call.word)
-        if operation.combines and has_own_word:
-            return self.call.word  # the element of a barrier is nobody's affair
         sizes = " or ".join(map(str, sorted(set(self.part_sizes.values()))))
         text = f"{self.call.name} of {sizes} elements of {self.dtype}"
-        if operation.combines:
+        if operation.combines and has_own_word:
+            text = self.call.word  # the element of a barrier is nobody's affair
+        elif operation.combines:
             text += f", {self.reduction}"
-        return f"{text}, root {self.call.root}" if operation.has_root and not has_own_word else text
-
-
-@dataclass(slots=True)
-class _Meeting:
-    """One call of a group: who has come, and how it runs, as the first one says."""
-
-    agreement: Any
-    come: list[Signature] = field(default_factory=list)
+        if operation.has_root and not has_own_word:
+            text += f", root {self.call.root}"
+        said = str(self.options)
+        return f"{text}, with {said}" if said else text
 
 
 @dataclass(eq=False)
@@ -86,7 +76,8 @@ class Group:
     name: str
     ranks: tuple[RankPlaces, ...]
     world_ranks: tuple[int, ...]  # by rank of the group
-    _meetings: dict[int, _Meeting] = field(default_factory=dict)  # by number of the call
+    _meetings: dict[int, tuple[Any, list[Signature]]] = field(default_factory=dict)
+    """By number of the call: how it runs, as the first one says, and who has come."""
     _num_calls: dict[int, int] = field(default_factory=dict)  # by rank
     last_work: dict[int, Work] = field(default_factory=dict)  # by rank; its next comes after
 
@@ -125,15 +116,15 @@ class Group:
         """
         number = self._num_calls.get(rank, 0)
         if number not in self._meetings:
-            self._meetings[number] = _Meeting(offer())
-        meeting = self._meetings[number]
-        for other in meeting.come:
+            self._meetings[number] = offer(), []
+        agreement, come = self._meetings[number]
+        for other in come:
             other.check(signature, f"call {number} of {self.name}")
         self._num_calls[rank] = number + 1
-        meeting.come.append(signature)
-        if len(meeting.come) == self.size:
+        come.append(signature)
+        if len(come) == self.size:
             del self._meetings[number]
-        return number, meeting.agreement
+        return number, agreement
 
     def forget_calls(self) -> None:
         """Begin anew after an error has ended all calls that were under way."""
@@ -176,7 +167,11 @@ def places_of_ranks(
     if num_mapped != num_ranks or num_mapped == 0:
         found = f"PEs of {num_mapped} ranks for {num_ranks}"
         raise CollectiveError("rank_to_pe", found, "those of each rank", "correct the map")
-    return tuple(_places(grid, rank, entry) for rank, entry in enumerate(_by_rank(rank_to_pe)))
+    if isinstance(rank_to_pe, Mapping) and set(rank_to_pe) != set(range(num_ranks)):
+        found = f"the ranks {', '.join(map(str, rank_to_pe))}"
+        expected = f"those from 0 to {num_ranks - 1}"
+        raise CollectiveError("rank_to_pe", found, expected, "name each rank once")
+    return tuple(_places(grid, rank, rank_to_pe[rank]) for rank in range(num_ranks))
 
 
 def ranks_of_pes(pes: Sequence[PeCoord], num_ranks: int | None) -> tuple[RankPlaces, ...]:
@@ -185,17 +180,6 @@ def ranks_of_pes(pes: Sequence[PeCoord], num_ranks: int | None) -> tuple[RankPla
         found, expected = f"{num_ranks} ranks", f"at most {len(pes)}, one a PE of the device"
         raise CollectiveError("world size", found, expected, "use fewer, or a larger machine")
     return tuple((pe,) for pe in pes[:num_ranks])
-
-
-def _by_rank(rank_to_pe: RankMap) -> Sequence[Any]:
-    """A list has the ranks in order; a mapping names each of them."""
-    if not isinstance(rank_to_pe, Mapping):
-        return rank_to_pe
-    if set(rank_to_pe) != set(range(len(rank_to_pe))):
-        found = f"the ranks {', '.join(map(str, rank_to_pe))}"
-        expected = f"those from 0 to {len(rank_to_pe) - 1}"
-        raise CollectiveError("rank_to_pe", found, expected, "name each rank once")
-    return [rank_to_pe[rank] for rank in range(len(rank_to_pe))]
 
 
 def _place(rank: int, entry: Any) -> PeCoord:

@@ -1,10 +1,10 @@
 """Rings for kernels that need no process group: planned, checked, sent to the PEs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import product
 
-from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm, checked_plan
+from tilewright.collectives.algorithm import AUTO_ALGORITHM, NUM_VARIANTS, Algorithm, checked_plan
 from tilewright.collectives.choose import placed_call
 from tilewright.collectives.config import AlgorithmEntry, CollectiveConfig
 from tilewright.collectives.direction import Topology, plan_directions
@@ -17,8 +17,6 @@ from tilewright.collectives.group import (
 )
 from tilewright.collectives.operation import Call
 from tilewright.collectives.rings import Edge, InstallPlan, RingBook, Wiring
-from tilewright.collectives.run import NUM_VARIANTS
-from tilewright.collectives.tuning import NOTHING_SAID, RingOptions
 from tilewright.errors import CollectiveError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -27,61 +25,39 @@ WHERE = "install_ipcq"
 """The call that errors name."""
 
 
-@dataclass(frozen=True, slots=True)
-class RingRequest:
-    """A caller's settings of rings to install; ``ccl.yaml`` has those that it leaves out."""
-
-    algorithm: str | None = None
-    world_size: int | None = None
-    rank_to_pe: RankMap | None = None
-    ring: RingOptions = NOTHING_SAID
-    topology: Topology | None = None
-    global_topology: Topology = Topology.NONE
-    w: int | None = None  # columns of ranks
-    h: int | None = None  # rows of ranks
-
-
 def install_rings(
     machine: Machine,
     book: RingBook,
     config: CollectiveConfig,
-    request: RingRequest,
-    pes: Sequence[PeCoord] | None = None,
+    said: AlgorithmEntry,
+    pes: Sequence[PeCoord],
+    rank_to_pe: RankMap | None = None,
+    global_topology: Topology = Topology.NONE,
 ) -> InstallPlan:
     """Install rings and make them the default of later launches on their PEs.
 
-    Ranks are ``pes``, else all PEs of the machine, in that order, one each; ``world_size`` takes
-    the first of them, and ``rank_to_pe`` names others. Without a topology the rings are those of
-    the algorithm's plans, named ``rankN``. Simulated time passes, unless they are there already.
+    ``said`` are a caller's settings, of the default algorithm where it has no name; ``config`` has
+    those that it leaves out. Ranks are ``pes`` in that order, one each; ``world_size`` takes the
+    first of them, and ``rank_to_pe`` names others. Without a topology the rings are those of the
+    algorithm's plans, named ``rankN``. Simulated time passes, unless they are there already.
     """
-    name = request.algorithm or config.algorithm
+    name = said.name or config.algorithm
     if name == AUTO_ALGORITHM:  # no call, so nothing to choose by: the first that there is
         name = next(iter(config.algorithms))
     if name not in config.algorithms and name not in config.entries:
         expected = f"one of {', '.join(dict.fromkeys((*config.algorithms, *config.entries)))}"
         raise CollectiveError(WHERE, f"the algorithm {name!r}", expected, "name one of these")
-    said = AlgorithmEntry(
-        name, request.ring, topology=request.topology, world_size=request.world_size,
-        w=request.w, h=request.h,
-    )  # fmt: skip
-    entry = said.over(config.entry(name))
-    places = _places(machine, entry.world_size, request.rank_to_pe, pes)
+    entry = replace(said, name=name).over(config.entry(name))
+    size = entry.world_size
+    if rank_to_pe is not None:
+        size = num_mapped_ranks(rank_to_pe) if size is None else size
+        places = places_of_ranks(machine.grid, size, rank_to_pe)
+    else:
+        places = ranks_of_pes(pes, size)
     group = Group(f"rings of {name}", places, tuple(range(len(places))))
     lanes = tuple(range(len(places[0])))
-    wiring = _wiring(machine, group, entry, request.global_topology, config.algorithms.get(name))
+    wiring = _wiring(machine, group, entry, global_topology, config.algorithms.get(name))
     return book.install(group, wiring, lanes, entry.ring_spec)
-
-
-def _places(
-    machine: Machine,
-    world_size: int | None,
-    rank_to_pe: RankMap | None,
-    pes: Sequence[PeCoord] | None,
-) -> tuple[tuple[PeCoord, ...], ...]:
-    if rank_to_pe is not None:
-        size = num_mapped_ranks(rank_to_pe) if world_size is None else world_size
-        return places_of_ranks(machine.grid, size, rank_to_pe)
-    return ranks_of_pes(tuple(machine.grid.pes()) if pes is None else tuple(pes), world_size)
 
 
 def _wiring(

@@ -1,7 +1,7 @@
 """The kernel that runs any plan: one program for each PE of a rank."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, islice
 from operator import add, and_, attrgetter, mul, or_, xor
 from types import MappingProxyType
@@ -77,7 +77,9 @@ class _Runner:
             messages = list(of_group)
             sends = deque(message for message in messages if message.move is Move.SEND)
             for _, of_wave in groupby(messages, _wave_of):
-                self._load(islice(sends, LOADS_AHEAD))
+                for message in islice(sends, LOADS_AHEAD):  # ranks wait for what is sent next
+                    if message.chunk not in self._arriving:
+                        self._value(message.chunk)
                 self._run_wave(list(of_wave), sends)
             self._settle(list(self._arriving), group - self._schedule.lag)
         self._settle(list(self._arriving), END_OF_TIME)
@@ -85,12 +87,6 @@ class _Runner:
             if self._sources[chunk.part] is not None:
                 self._store(chunk, self._value(chunk))
                 self._held.pop(chunk)
-
-    def _load(self, sends: Iterable[Message]) -> None:
-        """What is sent next comes before what others are combined with: ranks wait for it."""
-        for message in sends:
-            if message.chunk not in self._arriving:
-                self._value(message.chunk)
 
     def _run_wave(self, messages: Sequence[Message], sends: deque[Message]) -> None:
         for message in messages:

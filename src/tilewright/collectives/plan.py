@@ -143,8 +143,15 @@ def check_plan(
                     completing.add((rank, places[rank]))
                 places[rank] += 1
                 is_moving = True
-    _check_ended(plan, places, where)
-    _check_empty(queues, where)
+    for rank, place in enumerate(places):
+        if place < len(plan.steps[rank]):
+            step = plan.steps[rank][place]
+            text = f"rank {rank} waits for block {step.block} from rank {step.peer} for ever"
+            raise CollectiveError(where, text, "a send for each receive", "correct the plan")
+    for (sender, receiver), queue in queues.items():
+        if queue:
+            text = f"{len(queue)} blocks from rank {sender} that rank {receiver} never receives"
+            raise CollectiveError(where, text, "a receive for each send", "correct the plan")
     for (rank, block), wanted in goal.items():
         found = held.get((rank, block))
         if found != wanted:
@@ -186,23 +193,6 @@ def _do(
     return values
 
 
-def _check_ended(plan: Plan, places: Sequence[int], where: str) -> None:
-    for rank, place in enumerate(places):
-        if place < len(plan.steps[rank]):
-            step = plan.steps[rank][place]
-            found = f"rank {rank} waits for block {step.block} from rank {step.peer} for ever"
-            raise CollectiveError(where, found, "a send for each receive", "correct the plan")
-
-
-def _check_empty(
-    queues: Mapping[tuple[int, int], deque[tuple[int, Contribution]]], where: str
-) -> None:
-    for (sender, receiver), queue in queues.items():
-        if queue:
-            found = f"{len(queue)} blocks from rank {sender} that rank {receiver} never receives"
-            raise CollectiveError(where, found, "a receive for each send", "correct the plan")
-
-
 def _ranks(ranks: Iterable[int] | None) -> str:
     return "nobody" if not ranks else "ranks " + ", ".join(map(str, sorted(ranks)))
 
@@ -214,40 +204,35 @@ class Script:
     """Messages by turn; within a turn, sends before receives."""
 
     def __init__(self, num_ranks: int, num_blocks: int) -> None:
-        self._sends: list[list[Step]] = [[] for _ in range(num_ranks)]
-        self._receives: list[list[Step]] = [[] for _ in range(num_ranks)]
+        self._steps: list[list[Step]] = [[] for _ in range(num_ranks)]
         self._num_blocks = num_blocks
 
     def move(self, turn: int, source: int, target: int, blocks: Blocks, *, combines: bool) -> None:
         """Blocks go from one rank to another."""
         receive = Move.COMBINE if combines else Move.TAKE
         for block in blocks:
-            self._sends[source].append(Step(Move.SEND, target, block, turn))
-            self._receives[target].append(Step(receive, source, block, turn))
+            self._steps[source].append(Step(Move.SEND, target, block, turn))
+            self._steps[target].append(Step(receive, source, block, turn))
 
     def plan(self) -> Plan:
-        ranks = zip(self._sends, self._receives, strict=True)
         steps = (
-            sorted([*sends, *receives], key=lambda step: step.turn) for sends, receives in ranks
+            sorted(steps, key=lambda step: (step.turn, step.move is not Move.SEND))
+            for steps in self._steps
         )
         return Plan(self._num_blocks, tuple(map(tuple, steps)))
 
 
-def ring_reduce(script: Script, turn: int, members: Sequence[int], parts: Sequence[Blocks]) -> int:
-    """Reduce around a ring from a turn on: member i ends with part i. Returns the next turn."""
+def ring_pass(
+    script: Script, turn: int, members: Sequence[int], parts: Sequence[Blocks], *, combines: bool
+) -> int:
+    """Send parts around a ring from a turn on; return the next turn.
+
+    Parts that are combined are reduced: member i ends with part i. Others are gathered: member i
+    begins with part i, and all end with all.
+    """
     size = len(members)
     for step in range(size - 1):
         for place, rank in enumerate(members):
-            peer, part = members[(place + 1) % size], parts[(place - step - 1) % size]
-            script.move(turn + step, rank, peer, part, combines=True)
-    return turn + size - 1
-
-
-def ring_gather(script: Script, turn: int, members: Sequence[int], parts: Sequence[Blocks]) -> int:
-    """Gather around a ring: member i begins with part i, and all end with all."""
-    size = len(members)
-    for step in range(size - 1):
-        for place, rank in enumerate(members):
-            peer, part = members[(place + 1) % size], parts[(place - step) % size]
-            script.move(turn + step, rank, peer, part, combines=False)
+            peer, part = members[(place + 1) % size], parts[(place - step - combines) % size]
+            script.move(turn + step, rank, peer, part, combines=combines)
     return turn + size - 1

@@ -7,6 +7,7 @@ ring has the bytes of another, and the slots fit.
 from collections import Counter
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from tilewright.collectives.direction import Directions
 from tilewright.collectives.group import Group, RankPlaces
@@ -27,7 +28,17 @@ Edge = tuple[int, int]  # a rank and a peer that it sends to
 Wiring = frozenset[Edge] | Directions
 """Ranks that exchange, or the named directions of ranks."""
 
-RingKey = tuple[Group, Wiring, tuple[int, ...], RingSpec]
+Place = Callable[[PeCoord], int]
+"""Allocates a ring at a receiver and returns its address."""
+
+
+class RingKey(NamedTuple):
+    """What rings are for: a set of them is installed once."""
+
+    group: Group
+    wiring: Wiring
+    lanes: tuple[int, ...]
+    spec: RingSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,64 +63,49 @@ class InstallPlan:
         return named | {alias: named[name] for alias, name in aliases.items()}
 
 
-def plan_install(
-    group: Group,
-    wiring: Wiring,
-    lanes: Iterable[int],
-    spec: RingSpec,
-    place_ring: Callable[[PeCoord], int],
-) -> InstallPlan:
-    """Plan rings both ways between ranks that exchange; ``place_ring`` allocates at a receiver."""
+def plan_install(key: RingKey, place: Place) -> InstallPlan:
+    """Plan rings both ways between ranks that exchange."""
+    group, wiring = key.group, key.wiring
     if isinstance(wiring, Directions):
-        neighbours = _named_rings(group, wiring, lanes, spec, place_ring)
+        neighbours = _named_rings(key, wiring, place)
     else:
-        neighbours = _pair_rings(group, wiring, lanes, spec, place_ring)
+        neighbours = _pair_rings(key, wiring, place)
     plan = InstallPlan(group.name, group.ranks, neighbours)
     check_install(plan)
     return plan
 
 
-def _pair_rings(
-    group: Group,
-    edges: Iterable[Edge],
-    lanes: Iterable[int],
-    spec: RingSpec,
-    place_ring: Callable[[PeCoord], int],
-) -> Neighbours:
+def _pair_rings(key: RingKey, edges: Iterable[Edge], place: Place) -> Neighbours:
     """Plan a ring each way between ranks that exchange, called by the rank at the other end."""
     pairs = {frozenset(edge) for edge in edges}
     table: dict[PeCoord, dict[str, PeCoord]] = {}
     addresses: dict[tuple[PeCoord, str], int] = {}
-    for lane in lanes:
+    for lane in key.lanes:
         for low, high in sorted(tuple(sorted(pair)) for pair in pairs):
             for rank, peer in ((low, high), (high, low)):
-                sender, receiver = group.ranks[rank][lane], group.ranks[peer][lane]
+                sender, receiver = (key.group.ranks[each][lane] for each in (rank, peer))
                 table.setdefault(sender, {})[direction_to(peer)] = receiver
-                addresses[receiver, direction_to(rank)] = place_ring(receiver)
-    return Neighbours(table, spec, addresses)
+                addresses[receiver, direction_to(rank)] = place(receiver)
+    return Neighbours(table, key.spec, addresses)
 
 
-def _named_rings(
-    group: Group,
-    directions: Directions,
-    lanes: Iterable[int],
-    spec: RingSpec,
-    place_ring: Callable[[PeCoord], int],
-) -> Neighbours:
+def _named_rings(key: RingKey, directions: Directions, place: Place) -> Neighbours:
     """Plan a ring for each direction of a rank; ``rankN`` is its second name."""
     table: dict[PeCoord, dict[str, PeCoord]] = {}
     aliases: dict[PeCoord, dict[str, str]] = {}
-    for lane in lanes:
+    ranks = key.group.ranks
+    for lane in key.lanes:
         for rank, named in enumerate(directions.by_rank):
             if named:
-                sender = group.ranks[rank][lane]
-                table[sender] = {name: group.ranks[peer][lane] for name, peer in named}
+                sender = ranks[rank][lane]
+                table[sender] = {name: ranks[peer][lane] for name, peer in named}
                 aliases[sender] = directions.aliases(rank)
-    neighbours = Neighbours(table, spec, {}, aliases)
-    addresses: dict[tuple[PeCoord, str], int] = {}
-    for sender, ways in table.items():
-        for name, receiver in ways.items():
-            addresses[neighbours.arrives_at(sender, name)] = place_ring(receiver)
+    neighbours = Neighbours(table, key.spec, {}, aliases)
+    addresses = {
+        neighbours.arrives_at(sender, name): place(receiver)
+        for sender, ways in table.items()
+        for name, receiver in ways.items()
+    }
     return replace(neighbours, addresses=addresses)
 
 
@@ -176,8 +172,7 @@ class RingBook:
         rank: int,
     ) -> Post:
         """For a call of a rank; the first who asks sends for them, and all wait until then."""
-        found = self._installed((group, edges, lanes, spec), calling=rank)
-        return found.post
+        return self._installed(RingKey(group, edges, lanes, spec), calling=rank).post
 
     def note_launch(self, post: Post, launch: Pending) -> None:
         """The launch uses these rings; until it is over nobody else gets their room."""
@@ -203,7 +198,7 @@ class RingBook:
         takes no time, and makes them the default again.
         """
         known = self._fixed.setdefault((group.name, group.ranks), group)
-        found = self._installed((known, wiring, lanes, spec), is_kept=True)
+        found = self._installed(RingKey(known, wiring, lanes, spec), is_kept=True)
         pes = [pe for rank in group.ranks for pe in rank]
         self._driver.install_rings(found.post, pes)
         return found.plan
@@ -221,11 +216,10 @@ class RingBook:
         self, key: RingKey, calling: int | None = None, *, is_kept: bool = False
     ) -> _Installed:
         if key not in self._rings:
-            group, wiring, lanes, spec = key
-            plan, spaces = self._planned(group, wiring, lanes, spec)
+            plan, spaces = self._planned(key)
             self.plans.append(plan)
             post = self._driver.launcher.install(plan.neighbours, is_exclusive=is_kept)
-            request = tell_rings(self._driver, f"rings of {group.name}", plan.neighbours)
+            request = tell_rings(self._driver, f"rings of {key.group.name}", plan.neighbours)
             self._rings[key] = _Installed(plan, post, request, spaces, is_kept=is_kept)
         found = self._rings[key] = self._rings.pop(key)
         if calling is not None:
@@ -233,22 +227,25 @@ class RingBook:
         self._driver.wait(found.request)
         return found
 
-    def _planned(
-        self, group: Group, wiring: Wiring, lanes: tuple[int, ...], spec: RingSpec
-    ) -> tuple[InstallPlan, tuple[Space, ...]]:
+    def _planned(self, key: RingKey) -> tuple[InstallPlan, tuple[Space, ...]]:
         """Plan rings and allocate them; rings that nobody uses make way, the oldest first."""
         while True:
             spaces: list[Space] = []
 
             def place(pe: PeCoord, spaces: list[Space] = spaces) -> int:
-                spaces.append(self._space.allocate(spec, pe, f"a ring of {group.name}"))
+                spaces.append(self._space.allocate(key.spec, pe, f"a ring of {key.group.name}"))
                 return spaces[-1].address
 
             try:
-                return plan_install(group, wiring, lanes, spec, place), tuple(spaces)
+                return plan_install(key, place), tuple(spaces)
             except OutOfMemoryError as error:
                 self._space.free(spaces)
-                if not self._free_one(spec):
+                for old, installed in self._rings.items():  # the one that was used last is last
+                    is_like = old.spec.kind is key.spec.kind
+                    if is_like and installed.is_idle(old.group.size):
+                        self._free(old)
+                        break
+                else:
                     fix = "use fewer or smaller slots, other algorithms, or another buffer_kind"
                     found, expected = str(error), "room for rings that are in use"
                     raise CollectiveError("rings", found, expected, fix) from error
@@ -260,18 +257,9 @@ class RingBook:
         is needed.
         """
         for key, installed in list(self._rings.items()):
-            group, _, _, spec = key
-            if group in groups and spec.kind is RingKind.TCM and installed.is_idle(group.size):
+            is_idle = key.group in groups and installed.is_idle(key.group.size)
+            if is_idle and key.spec.kind is RingKind.TCM:
                 self._free(key)
-
-    def _free_one(self, spec: RingSpec) -> bool:
-        """Free the rings in the same memory that have been idle for longest, if any are."""
-        for key, installed in self._rings.items():
-            group, _, _, other = key
-            if other.kind is spec.kind and installed.is_idle(group.size):
-                self._free(key)
-                return True
-        return False
 
     def _free(self, key: RingKey) -> None:
         installed = self._rings.pop(key)

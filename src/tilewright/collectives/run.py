@@ -2,23 +2,21 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tilewright.collectives.algorithm import Algorithm, checked_plan
+from tilewright.collectives.algorithm import NUM_VARIANTS, checked_plan
 from tilewright.collectives.buffers import Buffers, Piece, Pieces
+from tilewright.collectives.choose import Choice
 from tilewright.collectives.group import Group
 from tilewright.collectives.kernel import collective
 from tilewright.collectives.operation import Call, Reduction, message_dtype
 from tilewright.collectives.rings import Edge, RingBook
 from tilewright.collectives.schedule import Job, build_schedule
 from tilewright.collectives.staging import LaneShare, shares_of
-from tilewright.collectives.tuning import Tuning
 from tilewright.errors import InternalError
 from tilewright.language.kernel import ArrayArgument
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.launch.bind import LaunchOptions, LaunchOwner, PerPe
 from tilewright.runtime.launch.launch import Pending, launch
-
-NUM_VARIANTS = 64
 
 Shares = dict[int, LaneShare]
 """Of a piece, by lane."""
@@ -31,19 +29,21 @@ def start_collective(
     group: Group,
     rank: int,
     call: Call,
-    algorithm: Algorithm,
+    choice: Choice,
     buffers: Buffers,
-    reduction: Reduction,
-    tuning: Tuning,
-    *,
+    reduction: Reduction = Reduction.SUM,
     lanes: frozenset[int] | None = None,
+    *,
     carries_data: bool,
 ) -> Pending:
     """Launch a rank's programs, on some lanes or all; they meet those of other ranks at rings."""
+    tuning = choice.tuning
     lanes = frozenset(range(len(group.ranks[rank]))) if lanes is None else lanes
     shares = {piece: _by_lane(group, rank, piece, lanes) for piece in buffers.pieces}
     variants = _variants(call, shares.values())
-    plans = {variant: checked_plan(algorithm, call, variant) for variant in set(variants.values())}
+    plans = {
+        variant: checked_plan(choice.algorithm, call, variant) for variant in set(variants.values())
+    }
     edges = frozenset[Edge]().union(*(checked.plan.edges for checked in plans.values()))
     lane_of = {group.ranks[rank][lane]: lane for lane in variants}
     element_bits = message_dtype(call.operation, reduction, buffers.dtype).bits
@@ -108,11 +108,10 @@ def _sizes(
     call: Call, buffers: Buffers, shares: Mapping[Piece, Shares], lane: int
 ) -> Sequence[int]:
     """Elements of each part in a lane; a part that the rank does not have is as long as others."""
-    sizes: dict[int, int] = {}
-    for pieces in (buffers.sources, buffers.targets):
-        for part, piece in enumerate(pieces):
-            if piece is not None:
-                sizes[part] = shares[piece][lane].size if lane in shares[piece] else 0
+    sizes = {
+        part: shares[piece][lane].size if lane in shares[piece] else 0
+        for part, piece in buffers.by_part()
+    }
     other = 0 if call.is_uneven else max(sizes.values())
     return [sizes.get(part, other) for part in range(buffers.num_parts)]
 

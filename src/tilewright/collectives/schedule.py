@@ -101,11 +101,18 @@ def build_schedule(
     first_group = 0
     if round_elements is None:
         round_elements = max(1, sum(part_sizes) * len(part_sizes))
-    for low, high in _rounds(part_sizes, round_elements):
-        blocks = _blocks(plan.num_blocks, part_sizes, low, high)
+    longest, parts = max(part_sizes, default=0), max(1, len(part_sizes))
+    step = max(1, round_elements // parts)  # the same range of every part
+    for low in range(0, longest, step):
+        blocks = _blocks(plan.num_blocks, part_sizes, low, low + step)
         chunks = [_cut(block, max(1, -(-block.size // chunk_elements))) for block in blocks]
-        waves = list(_due(plan, rank, chunks, first_group, lead))
-        messages += _in_order(plan, rank, chunks, proof, waves)
+        due = [
+            (Wave(first_group + wave.group + number, wave.turn, wave.block, number), place)
+            for wave, place in waves_of(plan, rank, lead, max(map(len, chunks), default=0))
+            for number, chunk in enumerate(chunks[plan.steps[rank][place].block])
+            if chunk.size
+        ]
+        messages += _in_order(plan, rank, chunks, proof, due)
         first_group += plan.num_turns * lead + plan.blocks_per_turn * max(map(len, chunks))
         touched = {step.block for step in plan.steps[rank]}
         untouched += [
@@ -137,13 +144,6 @@ def _most_commands(messages: Sequence[Message]) -> int:
             arriving.pop(message.chunk, None)
         arriving.update(message.chunk for message in receives)
     return most
-
-
-def _rounds(part_sizes: Sequence[int], round_elements: int) -> list[tuple[int, int]]:
-    """The same range of every part, so that a round has at most so many elements."""
-    longest = max(part_sizes, default=0)
-    step = max(1, round_elements // max(1, len(part_sizes)))
-    return [(low, low + step) for low in range(0, longest, step)]
 
 
 def _blocks(num_blocks: int, part_sizes: Sequence[int], low: int, high: int) -> list[Chunk]:
@@ -192,18 +192,6 @@ def _in_order(
         )
         following[chunk] = step.move
     return messages[::-1]
-
-
-def _due(
-    plan: Plan, rank: int, chunks: Sequence[Sequence[Chunk]], first_group: int, lead: int
-) -> Iterator[tuple[Wave, int]]:
-    """The waves of a rank's messages, and the places of their steps."""
-    num_chunks = max(map(len, chunks), default=0)
-    for wave, place in waves_of(plan, rank, lead, num_chunks):
-        for number, chunk in enumerate(chunks[plan.steps[rank][place].block]):
-            if chunk.size:
-                group = first_group + wave.group + number
-                yield Wave(group, wave.turn, wave.block, number), place
 
 
 def waves_of(plan: Plan, rank: int, lead: int, num_chunks: int = 1) -> Iterator[tuple[Wave, int]]:

@@ -43,11 +43,6 @@ class Layout:
     policy: DPPolicy = field(compare=False)  # by which copies lie so, too
     has_any_rows: bool = False
 
-    def shape_of_copy(self, piece: Piece) -> tuple[int, ...]:
-        if not self.has_any_rows:
-            return self.shape
-        return piece.size // max(1, prod(self.shape)), *self.shape
-
 
 def shares_of(group: Group, rank: int, piece: Piece) -> tuple[LaneShare, ...] | None:
     """By lane, if the rank's shards are boxes of the piece; else None."""
@@ -84,8 +79,11 @@ def layout_of(group: Group, rank: int, call: Call, buffers: Buffers) -> Layout |
 
 def _layout(group: Group, rank: int, piece: Piece, *, has_any_rows: bool) -> Layout | None:
     shares = shares_of(group, rank, piece)
-    if shares is None or not _covers(shares, piece):
+    if shares is None:
         return None
+    boxes = {share.box for share in shares}  # copies count once
+    if sum(prod(map(len, box)) for box in boxes) != piece.size:
+        return None  # the rank does not have all of it
     shape, policy = piece.shape, piece.tensor.placement.policy
     if not has_any_rows:
         return Layout(shape, tuple((share.lane, share.box) for share in shares), policy)
@@ -106,11 +104,6 @@ def _splits_rows(policy: DPPolicy, num_axes: int) -> bool:
     )
 
 
-def _covers(shares: tuple[LaneShare, ...], piece: Piece) -> bool:
-    """Whether the rank has all of it; copies count once."""
-    return sum(prod(map(len, box)) for box in {share.box for share in shares}) == piece.size
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Buffers to run on, and what has to be copied back at the end."""
@@ -118,10 +111,6 @@ class Stage:
     buffers: Buffers
     copies: tuple[tuple[Piece, Tensor], ...] = ()
     written: tuple[Piece, ...] = ()
-
-    @property
-    def is_in_place(self) -> bool:
-        return not self.copies
 
     def finish(self) -> None:
         """Bring results to where they belong, and free the copies."""
@@ -163,7 +152,9 @@ def _copy(
 ) -> Tensor:
     """Memory for a piece that lies as agreed, or spread over the PEs of the rank."""
     name = f"{piece.tensor.name} of rank {group.world_ranks[rank]}"
-    shape = (piece.size,) if agreed is None else agreed.shape_of_copy(piece)
+    shape = (piece.size,) if agreed is None else agreed.shape
+    if agreed is not None and agreed.has_any_rows:
+        shape = (piece.size // max(1, prod(shape)), *shape)
     policy = SPREAD if agreed is None else agreed.policy
     targets = targets_of(group.ranks[rank])
     copy = tensors.empty(shape, piece.tensor.dtype, dp=policy, name=name, targets=targets)

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, TypedDict
+from typing import Any, TypedDict, TypeVar
 
 from tilewright.collectives.plan import Plan
 from tilewright.device.ipcq import Backpressure, RingKind, RingSpec
 from tilewright.errors import CollectiveError
 from tilewright.machine.spec import TcmSpec
+
+Choice = TypeVar("Choice", bound=Enum)
 
 
 class RingKeys(TypedDict, total=False):
@@ -107,31 +109,24 @@ def parse_ring(
         if name not in RING_KEYS:
             expected = f"one of {', '.join(known)}"
             raise CollectiveError(where, f"the option {name!r}", expected, "correct or remove it")
-    values: dict[str, Any] = {
-        name: _choice(where, name, CHOICES[name], value)
-        if name in CHOICES
-        else _count(where, name, value)
-        for name, value in said.items()
-        if value is not None
-    }
+    values: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    for name, value in values.items():
+        if name in CHOICES:
+            values[name] = parse_choice(where, f"{name}={value!r}", CHOICES[name], value)
+        elif not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            expected = "a whole number from 1 up"
+            raise CollectiveError(where, f"{name}={value!r}", expected, "correct it")
     return RingOptions(**values)
 
 
-def _choice(where: str, name: str, kind: type[Enum], value: Any) -> Any:
+def parse_choice(where: str, found: str, kind: type[Choice], said: object) -> Choice:
+    """Read a word of a kind; raise CollectiveError for any other, which is told as ``found``."""
     words = [each.value for each in kind]
-    if isinstance(value, kind):
-        return value
-    if value not in words:
-        expected = f"one of {', '.join(words)}"
-        raise CollectiveError(where, f"{name}={value!r}", expected, "name one of these")
-    return kind(value)
-
-
-def _count(where: str, name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        expected = "a whole number from 1 up"
-        raise CollectiveError(where, f"{name}={value!r}", expected, "correct it")
-    return value
+    if isinstance(said, kind):
+        return said
+    if said not in words:
+        raise CollectiveError(where, found, f"one of {', '.join(words)}", "name one of these")
+    return kind(said)
 
 
 LEAST_CHUNK_BYTES = 4_096  # below that, commands and tokens cost more than they hide

@@ -47,17 +47,13 @@ class Work:
             raise CollectiveError(self.what, found, "a call that nothing has ended", fix)
         if not self._is_done:
             if self._driver.hub.is_inside:
-                self._driver.hub.wait_signal(self._end_signal(), 1)
+                if self._signal is None:
+                    name = f"end of {self._program.name} in program {self._program.number}"
+                    self._signal = self._driver.device.engine.add_signal(name)
+                self._driver.hub.wait_signal(self._signal, 1)
             else:
                 self._driver.drive(until=self._program)
         return True
-
-    def _end_signal(self) -> int:
-        """Return the signal that is raised at the end."""
-        if self._signal is None:
-            name = f"end of {self._program.name} in program {self._program.number}"
-            self._signal = self._driver.device.engine.add_signal(name)
-        return self._signal
 
     def is_completed(self) -> bool:
         """In simulated time."""
@@ -150,7 +146,12 @@ class Workers:
 
         When a worker fails, ``ended_by`` is raised in the waits of all others.
         """
-        self._check(num_workers)
+        if self._driver.hub.is_inside:
+            found = f"a start of {num_workers} workers by rank {self.rank}"
+            fix = "start all of them from the main program"
+            raise CollectiveError("spawn", found, "one set of workers", fix)
+        if type(num_workers) is not int or num_workers < 1:
+            raise CollectiveError("spawn", f"nprocs={num_workers!r}", "at least 1", "correct it")
         hub, engine = self._driver.hub, self._driver.device.engine
         self.num_runs += 1
         ended = engine.add_signal(f"workers of run {self.num_runs} that have ended")
@@ -179,14 +180,6 @@ class Workers:
             self._programs, self._calls = [], {}
         engine.remove_signal(ended)
         return tuple(worker.result for worker in workers)
-
-    def _check(self, num_workers: int) -> None:
-        if self._driver.hub.is_inside:
-            found = f"a start of {num_workers} workers by rank {self.rank}"
-            fix = "start all of them from the main program"
-            raise CollectiveError("spawn", found, "one set of workers", fix)
-        if type(num_workers) is not int or num_workers < 1:
-            raise CollectiveError("spawn", f"nprocs={num_workers!r}", "at least 1", "correct it")
 
     def _explain(self, error: DeadlockError) -> None:
         """Raise a CollectiveError that names the calls of ranks which others never make.

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tilewright.collectives.algorithm import AUTO_ALGORITHM, Algorithm
 from tilewright.collectives.algorithms import ALGORITHMS
@@ -32,7 +33,6 @@ from tilewright.errors import CollectiveError
 from tilewright.language.dtype import DType, int32
 from tilewright.runtime.deployment import Deployments
 from tilewright.runtime.driver import Driver
-from tilewright.runtime.launch.launch import Pending
 from tilewright.runtime.placement.policy import DPPolicy
 from tilewright.runtime.tensor.tensor import Tensor
 
@@ -76,6 +76,9 @@ class World:
         self._channels: dict[tuple[Group, int, int, int], Group] = {}
         self._copies: dict[tuple[Group, int, Layout | None], Group | None] = {}
         self._flags: dict[tuple[Group, int], Tensor] = {}
+        self._launch = partial(
+            start_collective, self.driver, self.tensors, self.book, carries_data=self.carries_data
+        )
         self.driver.add_end_listener(self._forget_calls)
 
     @property
@@ -176,7 +179,12 @@ class World:
         It comes after all that the caller has submitted, and after the rank's call before it.
         ``algorithm`` is taken unless the options name one.
         """
-        self._check_tensors(call, buffers)
+        buffers.check(call.operation)
+        for piece in buffers.pieces:
+            if piece.tensor.owner is not self.tensors:
+                found = f"tensor {piece.tensor.name!r} of another context"
+                fix = "use tensors of the context whose torch.distributed is called"
+                raise CollectiveError(call.operation.value, found, "tensors of this one", fix)
         call = placed_call(call, group, self.driver.machine)
         reduces = check_reduction(call.operation, reduction, buffers.dtype)
         mine = layout_of(group, rank, call, buffers)
@@ -185,25 +193,21 @@ class World:
             call, str(buffers.dtype), reduction.value, buffers.part_sizes, world_rank, options
         )
         named = options.algorithm or algorithm
-
-        def offer() -> Agreement:
-            dtype = message_dtype(call.operation, reduces, buffers.dtype)
-            agreement = self._agreement(group, call, buffers, dtype, mine, named, options.ring)
-            self.choices.append(agreement.choice)
-            if agreement.choice.predictions:
-                self.notes.append(f"{call.name} in {group.name} takes {agreement.choice.reason}")
-            return agreement
-
-        number, agreed = group.begin_call(rank, signature, offer)
+        dtype = message_dtype(call.operation, reduces, buffers.dtype)
+        number, agreed = group.begin_call(
+            rank,
+            signature,
+            lambda: self._agree(group, call, buffers, dtype, mine, named, options.ring),
+        )
         self.driver.settle()
 
         def body() -> None:
             staged = stage(self.tensors, group, rank, buffers, mine, agreed.layout)
-            if not staged.is_in_place:
+            if staged.copies:
                 text = "tensors that do not lie as others do were copied through the host"
                 self.notes.append(f"{call.name} of rank {world_rank} in {group.name}: {text}")
             lanes = owner_lanes(agreed.copied, len(group.ranks[rank]))
-            self._exchange(group, rank, call, agreed.choice, staged.buffers, reduces, lanes).wait()
+            self._launch(group, rank, call, agreed.choice, staged.buffers, reduces, lanes).wait()
             self._tell_copies(group, rank, agreed, staged.buffers)
             staged.finish()
 
@@ -212,21 +216,6 @@ class World:
         group.last_work[rank] = work
         self.workers.note_call(work)
         return work
-
-    def _exchange(
-        self,
-        group: Group,
-        rank: int,
-        call: Call,
-        choice: Choice,
-        buffers: Buffers,
-        reduction: Reduction,
-        lanes: frozenset[int] | None = None,
-    ) -> Pending:
-        return start_collective(
-            self.driver, self.tensors, self.book, group, rank, call, choice.algorithm, buffers,
-            reduction, choice.tuning, lanes=lanes, carries_data=self.carries_data,
-        )  # fmt: skip
 
     def _tell_copies(self, group: Group, rank: int, agreed: Agreement, buffers: Buffers) -> None:
         """Results go from the PEs that have exchanged to those that have copies."""
@@ -244,13 +233,12 @@ class World:
                 continue
             sides = [Buffers((piece,), (None,)), *[Buffers((None,), (piece,))] * (copies.size - 1)]
             launches = [
-                self._exchange(copies, place, call, choice, side, Reduction.SUM)
-                for place, side in enumerate(sides)
+                self._launch(copies, place, call, choice, side) for place, side in enumerate(sides)
             ]
             for pending in launches:
                 pending.wait()
 
-    def _agreement(
+    def _agree(
         self,
         group: Group,
         call: Call,
@@ -260,7 +248,7 @@ class World:
         algorithm: str | None,
         ring: RingOptions,
     ) -> Agreement:
-        """How a call is to run if nobody has come before; ``dtype`` is that of its messages."""
+        """Choose how a call is to run, and note why; ``dtype`` is that of its messages."""
         boxes = () if layout is None else layout.boxes
         owners = {box: lane for lane, box in boxes}  # copies are one lane
         lanes = sorted(owners.values()) if boxes else list(range(len(group.ranks[0])))
@@ -271,6 +259,9 @@ class World:
         name = self._algorithm_name(call, algorithm)
         on = LaneCall(call, group, lanes, shard_bytes, -(-dtype.bits // 8))
         choice = self.chooser.choose(name, on, TuningSpec(ring))
+        self.choices.append(choice)
+        if choice.predictions:
+            self.notes.append(f"{call.name} in {group.name} takes {choice.reason}")
         is_long = shard_bytes > choice.tuning.chunk_bytes
         return Agreement(layout, choice, layout if is_long else None)
 
@@ -289,11 +280,3 @@ class World:
             fix = "name one of these, or write its plan as module: package.module:function"
             raise CollectiveError(call.name, found, expected, fix)
         return name
-
-    def _check_tensors(self, call: Call, buffers: Buffers) -> None:
-        buffers.check(call.operation)
-        for piece in buffers.pieces:
-            if piece.tensor.owner is not self.tensors:
-                found = f"tensor {piece.tensor.name!r} of another context"
-                fix = "use tensors of the context whose torch.distributed is called"
-                raise CollectiveError(call.operation.value, found, "tensors of this one", fix)

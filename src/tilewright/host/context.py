@@ -8,10 +8,10 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from tilewright.collectives.config import parse_config
+from tilewright.collectives.config import AlgorithmEntry, parse_config
 from tilewright.collectives.direction import Topology, parse_topology
 from tilewright.collectives.group import RankMap
-from tilewright.collectives.install import WHERE, RingRequest, install_rings
+from tilewright.collectives.install import WHERE, install_rings
 from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.tuning import RingKeys, parse_ring
 from tilewright.collectives.work import Workers
@@ -253,15 +253,17 @@ class RuntimeContext:
         or ``mesh_2d`` and ``torus_2d`` of ``w`` columns and ``h`` rows. ``global_topology`` names
         those between SIPs. Other keywords are keys of ``ccl.yaml``. Simulated time passes.
         """
-        request = RingRequest(
-            algorithm, world_size_override, rank_to_pe, parse_ring(WHERE, ring),
-            None if topology is None else parse_topology(WHERE, topology),
-            parse_topology(WHERE, global_topology), w, h,
+        said = AlgorithmEntry(
+            algorithm or "", parse_ring(WHERE, ring), world_size=world_size_override, w=w, h=h,
+            topology=None if topology is None else parse_topology(WHERE, topology),
         )  # fmt: skip
+        between_sips = parse_topology(WHERE, global_topology)
         config = parse_config(ccl_yaml)
         self.distributed.note_config(config)
         pes = [pe for pe in self.machine.grid.pes() if pe.sip in self.device.sips]
-        return install_rings(self.machine, self.distributed.book, config, request, pes)
+        return install_rings(
+            self.machine, self.distributed.book, config, said, pes, rank_to_pe, between_sips
+        )
 
     # -- its life --------------------------------------------------------------------------------
 

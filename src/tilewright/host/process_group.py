@@ -156,7 +156,7 @@ class ProcessGroups:
         return World(
             self._driver, self._tensors, self._workers, places, self._carries_data, self.book,
             is_mapped=mapped is not None, algorithm=terms.algorithm or config.algorithm,
-            algorithms=table, ring=said.over(config.ring),
+            algorithms=table, ring=said.over(config.defaults.ring),
             rings={name: said.over(entry.ring) for name, entry in config.entries.items()},
             foreign={
                 name: entry

@@ -146,23 +146,26 @@ def _parse_stage(
         if value is not None:
             raise program.error(f"an operand of {name!r}", "none", "leave it out")
         value = constant
-    operand = None if value is None else _parse_operand(program, value, result)
+    operand = None
+    if isinstance(value, bool | int | float):
+        operand = program.constant(value, result.dtype)
+    elif value is not None:
+        operand = as_operand(program, value)
     types: tuple[BlockType, ...] = (result,)
     if operand is not None:
-        shape = _met_shape(program, name, operand, result, scope, num_k_tiles)
+        shape = operand.shape
+        if scope is Scope.K_TILE and len(shape) == result.rank + 1 and shape[0] in (1, num_k_tiles):
+            shape = shape[1:]  # without its axis of k tiles
+        if len(shape) > result.rank or broadcast_shapes(shape, result.shape) != result.shape:
+            found = f"an operand of shape {operand.shape} for the epilogue {name!r}"
+            expected = f"one that broadcasts to {result.shape}"
+            raise program.error(found, expected, "reshape it")
         types = (result, block_type(operand.dtype, shape))
     bound = MEANINGS[op].bind(types, attributes_of(op))
     if bound.type is not result:
         where, fix = f"epilogue {name!r}", "convert its operand"
         raise KernelTypeError(where, f"a result {bound.type}", str(result), fix)
     return Stage(op, attributes_of(op), operand, scope)
-
-
-def _parse_operand(program: Executor, value: Any, result: BlockType) -> Ref | Block:
-    if isinstance(value, bool | int | float):
-        constant: Block = program.constant(value, result.dtype)
-        return constant
-    return as_operand(program, value)
 
 
 def _parse_scope(program: Executor, word: Any, num_k_tiles: int | None) -> Scope:
@@ -176,23 +179,3 @@ def _parse_scope(program: Executor, word: Any, num_k_tiles: int | None) -> Scope
         found = "the scope 'k_tile' without a sum over k"
         raise program.error(found, "output_tile or kernel", "name one of them")
     return scope
-
-
-def _met_shape(
-    program: Executor,
-    name: str,
-    operand: Ref | Block,
-    result: BlockType,
-    scope: Scope,
-    num_k_tiles: int | None,
-) -> tuple[int, ...]:
-    """The operand's shape as the result meets it; with an axis of k tiles in front, without it."""
-    shape = operand.shape
-    if scope is Scope.K_TILE and len(shape) == result.rank + 1 and shape[0] in (1, num_k_tiles):
-        shape = shape[1:]
-    fits = len(shape) <= result.rank
-    if not fits or broadcast_shapes(shape, result.shape) != result.shape:
-        found = f"an operand of shape {operand.shape} for the epilogue {name!r}"
-        expected = f"one that broadcasts to {result.shape}"
-        raise program.error(found, expected, "reshape it")
-    return shape

@@ -1,6 +1,6 @@
 """What the language asks of whoever carries out a kernel: all that it knows of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -127,3 +127,9 @@ def current_program() -> Executor:
         fix = "launch the kernel; its calls have no meaning outside of a program"
         raise KernelError("tl", "a call outside of a kernel", "a running program", fix) from None
     return program
+
+
+def carry_out(op: str, operands: Iterable[Any], *attributes: Any) -> Any:
+    """Compute an op of the running program; an operand is a block, or what can become one."""
+    program = current_program()
+    return program.compute(op, tuple(map(program.block, operands)), attributes)

@@ -12,7 +12,7 @@ from tilewright.language.dtype import DType
 from tilewright.language.executor import Executor
 from tilewright.language.front import FUNCTION_TYPES
 from tilewright.language.pointer import TensorDescriptor
-from tilewright.language.scalar import Int1, Scalar, strong_scalar
+from tilewright.language.scalar import Int1, strong_scalar
 
 LAUNCH_OPTIONS = frozenset(
     ("debug", "enable_fp_fusion", "launch_cooperative_grid", "maxnreg", "num_ctas", "num_stages",
@@ -82,24 +82,19 @@ def kernel_of_function(
     called = name or function.__name__
     signature = inspect.signature(function)
     parameters = list(signature.parameters.values())
-    _check_parameters(called, parameters)
-    _check_runs(called, function)
-    if constants is None:
-        marked = (each.name for each in parameters if _is_constexpr(each.annotation))
-        constants = frozenset(marked)
-    takes_language = any(parameter.name == language_parameter for parameter in parameters)
-    given = {language_parameter: language} if takes_language else {}
-    if given:
-        signature = inspect.Signature([each for each in parameters if each.name not in given])
-    return Kernel(called, function, constants | given.keys(), (), signature, given)
-
-
-def _check_parameters(name: str, parameters: list[inspect.Parameter]) -> None:
     for parameter in parameters:
         if parameter.kind not in NAMED:
             found = f"the parameter {parameter}"
             fix = "give each argument a parameter of its own"
-            raise KernelError(f"kernel {name!r}", found, "parameters that have names", fix)
+            raise KernelError(f"kernel {called!r}", found, "parameters that have names", fix)
+    _check_runs(called, function)
+    if constants is None:
+        constants = frozenset(each.name for each in parameters if _is_constexpr(each.annotation))
+    takes_language = language_parameter in signature.parameters
+    given = {language_parameter: language} if takes_language else {}
+    if given:
+        signature = inspect.Signature([each for each in parameters if each.name not in given])
+    return Kernel(called, function, constants | given.keys(), (), signature, given)
 
 
 def _check_runs(name: str, function: Callable[..., Any]) -> None:
@@ -163,21 +158,17 @@ def _checked(kernel: Kernel, name: str, value: Any) -> Any:
         case int() if value == 1 and name in kernel.specialised:
             return 1
         case int() | float() | np.integer() | np.floating():
-            return _scalar(kernel, name, value)
+            number = value.item() if isinstance(value, np.generic) else value
+            try:
+                return strong_scalar(number)
+            except KernelError as error:
+                where = f"kernel {kernel.name!r}"
+                raise KernelError(where, f"{name} = {number}", error.expected, error.fix) from None
     found = f"{name} = {value!r} of type {type(value).__name__}"
     fix = "place an array first, pass a number, or mark the parameter as tl.constexpr"
     if isinstance(value, np.ndarray):
         found = f"{name}, an array of {value.dtype}{list(value.shape)} that is not on the device"
     raise KernelError(f"kernel {kernel.name!r}", found, "an argument that a kernel can take", fix)
-
-
-def _scalar(kernel: Kernel, name: str, value: Any) -> Scalar:
-    number = value.item() if isinstance(value, np.generic) else value
-    try:
-        return strong_scalar(number)
-    except KernelError as error:
-        where = f"kernel {kernel.name!r}"
-        raise KernelError(where, f"{name} = {number}", error.expected, error.fix) from None
 
 
 def seen_by(program: Executor, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tilewright.language.affine import Affine, broadcast_shapes
-from tilewright.language.dtype import DType, int64, uint32, uint64
+from tilewright.language.dtype import int64, uint32, uint64
 from tilewright.language.scalar import INT32_LIMIT, INT64_LIMIT, Int1, Int32, Int64
 from tilewright.language.value import Index, Mask, Pointers, Value
 
@@ -56,18 +56,14 @@ def _index(like: Index, affine: Affine | None, other: Any = 0) -> Index | None:
     """An index in the dtype of both, unless it would wrap."""
     if affine is None:
         return None
-    dtype = _joined(like.dtype, other)
+    is_wide = other.dtype is int64 if isinstance(other, Index) else isinstance(other, Int64)
+    dtype = int64 if is_wide else like.dtype
     fits = _fits(affine, INT64_LIMIT if dtype is int64 else INT32_LIMIT)
     return Index(like.program, affine, dtype) if fits else None
 
 
 def _fits(affine: Affine, limit: int) -> bool:
     return affine.low >= -limit and affine.high < limit
-
-
-def _joined(dtype: DType, other: Any) -> DType:
-    wide = other.dtype is int64 if isinstance(other, Index) else isinstance(other, Int64)
-    return int64 if wide else dtype
 
 
 def _add(left: Any, right: Any) -> Index | None:
@@ -98,23 +94,14 @@ def _mul(left: Any, right: Any) -> Index | None:
 
 
 def _with_number(
-    method: Callable[[Affine, int], Affine | None],
+    method: Callable[[Affine, int], Affine | None], *, is_symmetric: bool = False
 ) -> Callable[[Any, Any], Index | None]:
     def rule(left: Any, right: Any) -> Index | None:
+        if is_symmetric and isinstance(right, Index):
+            left, right = right, left
         if isinstance(left, Index) and not isinstance(right, Index):
             return _index(left, method(left.affine, int(right)), right)
         return None
-
-    return rule
-
-
-def _symmetric(
-    method: Callable[[Affine, int], Affine | None],
-) -> Callable[[Any, Any], Index | None]:
-    ordered = _with_number(method)
-
-    def rule(left: Any, right: Any) -> Index | None:
-        return ordered(right, left) if isinstance(right, Index) else ordered(left, right)
 
     return rule
 
@@ -152,8 +139,8 @@ _INDEX_RULES: Mapping[str, Callable[[Any, Any], Value | None]] = {
     "mod": _with_number(Affine.remainder),
     "quotient": _with_number(Affine.divided),
     "remainder": _with_number(Affine.remainder),
-    "minimum": _symmetric(Affine.at_most),
-    "maximum": _symmetric(Affine.at_least),
+    "minimum": _with_number(Affine.at_most, is_symmetric=True),
+    "maximum": _with_number(Affine.at_least, is_symmetric=True),
     "lt": lambda left, right: _less(left, right, 0),
     "le": lambda left, right: _less(left, right, 1),
     "gt": lambda left, right: _less(right, left, 0),
@@ -168,23 +155,19 @@ _INDEX_RULES: Mapping[str, Callable[[Any, Any], Value | None]] = {
 
 def _masks(op: str, left: Any, right: Any) -> Mask | None:
     if not isinstance(left, Mask) or not isinstance(right, Mask):
-        return _mask_and_bool(op, left, right)
+        mask, flag = (left, right) if isinstance(left, Mask) else (right, left)
+        if not isinstance(flag, bool | Int1) or op not in ("and", "or"):
+            return None
+        if bool(flag) is (op == "and"):
+            return mask
+        box = type(mask.box).whole(mask.shape) if flag else type(mask.box).empty(mask.shape)
+        return Mask(mask.program, box)
     if op in ("and", "mul"):
         return Mask(left.program, left.box.both(right.box))
     if op == "or":
         box = left.box.either(right.box)
         return None if box is None else Mask(left.program, box)
     return None
-
-
-def _mask_and_bool(op: str, left: Any, right: Any) -> Mask | None:
-    mask, flag = (left, right) if isinstance(left, Mask) else (right, left)
-    if not isinstance(flag, bool | Int1) or op not in ("and", "or"):
-        return None
-    if bool(flag) is (op == "and"):
-        return mask
-    box = type(mask.box).whole(mask.shape) if flag else type(mask.box).empty(mask.shape)
-    return Mask(mask.program, box)
 
 
 # -- addresses -----------------------------------------------------------------------------------

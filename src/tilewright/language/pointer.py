@@ -203,11 +203,6 @@ def as_operand(program: Executor, value: Any) -> Ref | Block:
     return number
 
 
-def as_factor(program: Executor, value: Any) -> Ref | Block:
-    """The same for a product, which reads a transposed block as it lies."""
-    return value if isinstance(value, Block) else as_operand(program, value)
-
-
 @dataclass(frozen=True, slots=True)
 class _Tiled:
     """A tensor in memory with the shape of its blocks."""

@@ -6,7 +6,7 @@ that does not fit is an error; all other integers wrap, as blocks do.
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -101,20 +101,9 @@ def _promoted(op: str, left: DType, right: DType) -> DType:
     return integer_dtype(left, right)
 
 
-def common_dtype(op: str, operands: Sequence[Operand]) -> DType:
-    """The dtype of an op with three operands: blocks first, then numbers as weak scalars."""
-    blocks = [operand for operand in operands if isinstance(operand, DType)]
-    numbers = [scalar_dtype(each, op) for each in operands if not isinstance(each, DType)]
-
-    def fold(dtypes: list[DType]) -> DType:
-        return reduce(lambda left, right: _promoted(op, left, right), dtypes)
-
-    if not blocks:
-        return fold(numbers)
-    if not numbers:
-        return fold(blocks)
-    block, number = fold(blocks), fold(numbers)
-    return _promoted(op, block, block if number.kind() <= block.kind() else number)
+def common_dtype(op: str, dtypes: Sequence[DType]) -> DType:
+    """The dtype that blocks are converted to, however many there are."""
+    return reduce(partial(_promoted, op), dtypes)
 
 
 Number = int | float

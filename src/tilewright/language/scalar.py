@@ -43,9 +43,21 @@ class _Typed:
     def type(self) -> DType:
         return self.dtype
 
-    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
+    def to(self: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: bool = False) -> Any:
         """Return the number as another dtype, or its bits."""
-        return _converted(self, dtype, fp_downcast_rounding, bitcast)
+        if isinstance(dtype, PointerType) and isinstance(self, int):
+            greenlet: Any = getcurrent()
+            program = greenlet.tilewright_program  # as `enter_program` set it
+            return program.convert(self, dtype, False)
+        wanted = dtype_of(dtype)
+        if wanted not in _CLASSES or fp_downcast_rounding not in (None, "rtne"):
+            how = "" if fp_downcast_rounding is None else f", rounded by {fp_downcast_rounding!r}"
+            found = f"a scalar converted to {wanted!r}{how}"
+            fix = "make it a block with tl.full([], value, dtype)"
+            raise KernelError("scalar", found, "another dtype", fix)
+        if bitcast:
+            return _CLASSES[wanted](reinterpreted(self, self.dtype, wanted))
+        return typed_scalar(self, wanted)
 
     cast = to
 
@@ -137,20 +149,6 @@ def scalar_result(op: str, left: Any, right: Any) -> Any:
     operands = [each.dtype if isinstance(each, Scalar) else each for each in (left, right)]
     value, dtype = computed(op, left, right, operands[0], operands[1])
     return _CLASSES[dtype](value)
-
-
-def _converted(value: Any, dtype: Any, rounding: Any, bitcast: bool) -> Any:
-    if isinstance(dtype, PointerType) and isinstance(value, int):
-        greenlet: Any = getcurrent()
-        return greenlet.tilewright_program.convert(value, dtype, False)  # as `enter_program` set it
-    wanted = dtype_of(dtype)
-    if wanted not in _CLASSES or rounding not in (None, "rtne"):
-        how = "" if rounding is None else f", rounded by {rounding!r}"
-        fix = "make it a block with tl.full([], value, dtype)"
-        raise KernelError("scalar", f"a scalar converted to {wanted!r}{how}", "another dtype", fix)
-    if bitcast:
-        return _CLASSES[wanted](reinterpreted(value, value.dtype, wanted))
-    return typed_scalar(value, wanted)
 
 
 def constant_dtype(op: str, value: Any, beside: Any) -> DType:

@@ -105,8 +105,7 @@ def attention(q: Array, k: Array, v: Array, *, visible: Array | None = None) -> 
     if visible is not None:
         scores = np.where(visible, scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
-    result: Array = weights / weights.sum(-1, keepdims=True) @ wide_v
-    return result
+    return np.asarray(weights / weights.sum(-1, keepdims=True) @ wide_v)
 
 
 def attention_by_head(queries: Array, keys: Array, values: Array, *, causal: bool = False) -> Array:
@@ -118,6 +117,11 @@ def attention_by_head(queries: Array, keys: Array, values: Array, *, causal: boo
 
 
 LOG2_E = 1.4426950408889634
+
+
+def in_log2(queries: Any, scale: float) -> Any:
+    """Return queries whose scores are scaled and in units of log 2."""
+    return (queries * (scale * LOG2_E)).to(queries.dtype)
 
 
 class SoftmaxState(NamedTuple):

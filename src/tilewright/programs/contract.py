@@ -1,39 +1,17 @@
-"""What a ready program is and what its run hands back; the table of them is built here."""
+"""What a ready program is: its run hands back an outcome, with values beside their reference."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from tilewright.errors import RegistryError
-from tilewright.host import LaunchReport
+import numpy as np
+
+from tilewright.errors import BenchError, RegistryError
+from tilewright.host import LaunchReport, RuntimeContext
+from tilewright.programs.bound import Bound, Path, Work, bound_of
+from tilewright.programs.inputs import Array
 from tilewright.programs.parameter import NO_FIT, BenchParameter, ProgramFit, parameters_of
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """What no schedule on that machine can beat: the greatest of its parts, and whose it is."""
-
-    total_ps: int
-    resource: str
-    parts: Mapping[str, int]  # of each resource, a bound: its latencies and its work
-    rates: Mapping[str, int] = field(default_factory=dict)
-    """Of each resource, its work over its peak rate; all of the part where nothing is said."""
-
-    @classmethod
-    def of(cls, parts: Mapping[str, int], rates: Mapping[str, int]) -> "Bound":
-        """Take the greatest part."""
-        resource = max(parts, key=lambda name: parts[name])
-        return cls(parts[resource], resource, parts, rates)
-
-    @property
-    def latency_ps(self) -> int:
-        """What of the bound is latency."""
-        return self.total_ps - self.rate_ps
-
-    @property
-    def rate_ps(self) -> int:
-        """What of the bound is work over a rate."""
-        return self.rates.get(self.resource, self.total_ps)
+from tilewright.units import ROW_TOLERANCES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +63,53 @@ def build_programs(programs: Iterable[BenchProgram]) -> Mapping[str, BenchProgra
             raise RegistryError("programs", found, "one owner", "rename one")
         table[program.name] = program
     return MappingProxyType(table)
+
+
+def tolerance_of(dtype: str) -> float:
+    """Return the tolerance of results that were computed in f32 and rounded to ``dtype`` once."""
+    if dtype not in ROW_TOLERANCES:
+        expected = f"one of {', '.join(ROW_TOLERANCES)}"
+        raise BenchError("values", dtype, expected, "take another dtype")
+    return ROW_TOLERANCES[dtype]
+
+
+def row_error(found: Array, expected: Array) -> float:
+    """Return the greatest error of an element, relative to the norm of its row (the last axis).
+
+    A row of zeros counts with its absolute error. A value that is no number is infinitely wrong.
+
+    >>> row_error(np.array([[3.0, 4.5]]), np.array([[3.0, 4.0]]))
+    0.1
+    """
+    if found.shape != expected.shape:
+        shapes = f"values of shape {found.shape}"
+        raise BenchError("values", shapes, f"the reference's {expected.shape}", "correct one")
+    wide = np.asarray(expected, np.float64)
+    norms = np.linalg.norm(wide, axis=-1, keepdims=True)
+    errors = np.abs(np.asarray(found, np.float64) - wide) / np.where(norms > 0, norms, 1.0)
+    return float(np.max(np.nan_to_num(errors, nan=np.inf), initial=0.0))
+
+
+def measured(
+    torch: RuntimeContext,
+    report: LaunchReport,
+    work: Work,
+    error: Callable[[], float],
+    *,
+    tolerance: float = ROW_TOLERANCES["f16"],
+    path: Path | None = None,
+    messages: Mapping[str, tuple[int, int]] | None = None,
+    notes: tuple[str, ...] = (),
+) -> BenchOutcome:
+    """Return the outcome of a program of one launch, with its bound (see ``bound_of``).
+
+    Without ``path`` every PE of the launch loads, computes and stores once. ``error`` is called
+    only where there are values.
+    """
+    return BenchOutcome(
+        bound=bound_of(torch.machine, work, path or Path(pes=report.pes), messages),
+        launches=(report,),
+        max_error=error() if torch.carries_data else None,
+        tolerance=tolerance,
+        notes=notes,
+    )

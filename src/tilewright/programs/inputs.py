@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.errors import BenchError, OutOfMemoryError
@@ -19,12 +18,6 @@ Cubes = Annotated[int, "cubes of a SIP that take part; 0: all"]
 Pes = Annotated[int, "PEs of a cube that take part; 0: all"]
 DtypeName = Literal["f16", "bf16", "f32"]
 Dtype = Annotated[DtypeName, "of inputs and results; products and sums are f32"]
-
-_STORAGE: dict[str, Any] = {
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "f32": np.float32,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +104,11 @@ class Draw:
 
     def normal(self, shape: tuple[int, ...], dtype: str) -> Array:
         """Return values of the standard normal distribution, rounded to the dtype."""
-        self.check_room(shape, _STORAGE[dtype])
+        storage = dtype_of(dtype).storage
+        self.check_room(shape, storage)
         if not self._carries_data:
-            return np.broadcast_to(np.zeros((), _STORAGE[dtype]), shape)
-        return self._floats.standard_normal(shape, np.float32).astype(_STORAGE[dtype])
+            return np.broadcast_to(np.zeros((), storage), shape)
+        return self._floats.standard_normal(shape, np.float32).astype(storage)
 
     def check_room(self, shape: tuple[int, ...], dtype: Any) -> None:
         """Raise OutOfMemoryError if all HBM of the machine is smaller than an array."""

@@ -5,6 +5,7 @@ Values that a user gave stay as they are: only defaults become smaller, and ever
 
 import inspect
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -41,17 +42,13 @@ class BenchParameter:
         >>> BenchParameter("m", int, 128).parse("64", where="qkv_gemm")
         64
         """
-        try:
+        value: ParameterValue | None = None
+        with suppress(KeyError, ValueError):
             value = _TRUTH[text.lower()] if self.kind is bool else self.kind(text)
-        except (KeyError, ValueError):
-            raise self._refusal(text, where) from None
-        if self.choices and value not in self.choices:
-            raise self._refusal(text, where)
+        if value is None or (self.choices and value not in self.choices):
+            found, fix = f"{self.name}={text}", f"write it like {self.name}={self.default}"
+            raise BenchError(where, found, self.expected, fix)
         return value
-
-    def _refusal(self, text: str, where: str) -> BenchError:
-        found = f"{self.name}={text}"
-        return BenchError(where, found, self.expected, f"write it like {self.name}={self.default}")
 
 
 def parameters_of(run: Callable[..., Any], *, where: str) -> tuple[BenchParameter, ...]:
@@ -87,10 +84,11 @@ def _parameter(parameter: inspect.Parameter, hint: Any, where: str) -> BenchPara
         found = f"a parameter {name!r} without a default"
         fix = "give it a default, so that it can be left out"
         raise BenchError(where, found, "only parameters with defaults after the first", fix)
-    text, plain = _help_and_type(hint)
-    choices: tuple[ParameterValue, ...] = ()
-    if get_origin(plain) is Literal:
-        choices = get_args(plain)
+    text, plain = "", hint
+    if get_origin(hint) is Annotated:
+        plain, *notes = get_args(hint)
+        text = next((note for note in notes if isinstance(note, str)), "")
+    choices = get_args(plain) if get_origin(plain) is Literal else ()
     kind = type(default)
     declared = {type(choice) for choice in choices} if choices else {plain or kind}
     if kind not in (bool, int, float, str) or declared != {kind}:
@@ -98,13 +96,6 @@ def _parameter(parameter: inspect.Parameter, hint: Any, where: str) -> BenchPara
         expected = "int, float, bool, str or a Literal of them, and a default of that type"
         raise BenchError(where, found, expected, "correct its annotation or its default")
     return BenchParameter(name, kind, default, text, choices)
-
-
-def _help_and_type(hint: Any) -> tuple[str, Any]:
-    if get_origin(hint) is not Annotated:
-        return "", hint
-    plain, *notes = get_args(hint)
-    return next((note for note in notes if isinstance(note, str)), ""), plain
 
 
 Values = Mapping[str, ParameterValue]

@@ -142,6 +142,7 @@ class _Walk:
         self._q_ptr, self._k_ptr, self._v_ptr, self._out_ptr = pointers
         self._member, self._deal, self._tiling, self._scale = member, deal, tiling, scale
         self._next = (member + 1) % deal.num_members
+        self._room = deal.num_parts * deal.part_size  # tokens of a head that a member may have
         self._states: list[tuple[_Queries, SoftmaxState]] = []
 
     def run(self, kv_heads: int) -> None:
@@ -183,7 +184,7 @@ class _Walk:
         for place, tokens in self._blocks(visit.owner, self._tiling.key_block):
             shape = (len(tokens), dim)
             if visit.owner == self._member:
-                at = (visit.head * self._head_size + place) * dim
+                at = (visit.head * self._room + place) * dim
                 k = tl.load(self._k_ptr + at, shape=shape)
                 v = tl.load(self._v_ptr + at, shape=shape)
             else:
@@ -229,11 +230,6 @@ class _Walk:
         for queries, state in self._states:
             out = end_softmax(state).to(self._out_ptr.dtype.element_ty)
             tl.store(self._out_ptr + queries.place, out)
-
-    @property
-    def _head_size(self) -> int:
-        """Tokens that a member has room for."""
-        return self._deal.num_parts * self._deal.part_size
 
     def _blocks(self, owner: int, size: int) -> Iterator[tuple[int, range]]:
         """A member's tokens, so many at a time, and where it has them."""

@@ -86,7 +86,8 @@ def test_wrong_values_end_with_status_1(cli: Cli, tmp_path: Path) -> None:
         "(x), n)", "(x), n).report"
     )
     text += """
-    from tilewright.programs.contract import BenchOutcome, Bound
+    from tilewright.programs.bound import Bound
+    from tilewright.programs.contract import BenchOutcome
     return BenchOutcome(
         bound=Bound(1, "HBM", {"HBM": 1}), launches=(report,), max_error=0.5, tolerance=0.1
     )
@@ -101,7 +102,8 @@ def test_a_latency_below_its_bound_is_a_failed_check(cli: Cli, tmp_path: Path) -
         "(x), n)", "(x), n).report"
     )
     text += """
-    from tilewright.programs.contract import BenchOutcome, Bound
+    from tilewright.programs.bound import Bound
+    from tilewright.programs.contract import BenchOutcome
     return BenchOutcome(
         bound=Bound(10**12, "HBM", {"HBM": 10**12}), launches=(report,), max_error=None,
         tolerance=None,

@@ -19,7 +19,7 @@ from tilewright.cli.main import main
 from tilewright.engine import EngineKind
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.loading import KernbenchProgram
-from tilewright.programs.check import tolerance_of
+from tilewright.programs.contract import tolerance_of
 from tilewright.records import RunRecord
 from tilewright.validation.kernbench import rules as law
 from tilewright.validation.kernbench.rules import PROGRAM_FILES, PROGRAMS, run_case

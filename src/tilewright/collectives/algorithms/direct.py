@@ -12,17 +12,15 @@ def plan_direct(call: Call, lane: int) -> Plan:
     script = Script(ranks, ranks * ranks if is_exchange else ranks)
     distances = [1 + (step + lane) % (ranks - 1) for step in range(ranks - 1)]
     for turn, distance in enumerate(distances):
+        peers = [(rank + distance) % ranks for rank in range(ranks)]
         if call.operation in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER):
-            for rank in range(ranks):
-                peer = (rank + distance) % ranks
+            for rank, peer in enumerate(peers):
                 script.move(turn, rank, peer, [peer], combines=True)
         if call.operation is Operation.ALL_TO_ALL:
-            for rank in range(ranks):
-                peer = (rank + distance) % ranks
+            for rank, peer in enumerate(peers):
                 script.move(turn, rank, peer, [rank * ranks + peer], combines=False)
         if call.operation in (Operation.ALL_REDUCE, Operation.ALL_GATHER):
-            for rank in range(ranks):
-                peer = (rank + distance) % ranks
+            for rank, peer in enumerate(peers):
                 script.move(turn + ranks - 1, rank, peer, [rank], combines=False)
         _with_root(script, call, turn, (call.root + distance) % ranks)
     return script.plan()

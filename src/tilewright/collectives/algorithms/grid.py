@@ -6,7 +6,7 @@ from math import isqrt
 
 from tilewright.collectives.algorithm import SCATTERING, Algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan, Script, ring_gather, ring_reduce
+from tilewright.collectives.plan import Plan, Script, ring_pass
 
 NUM_SHARES = 16
 """Lanes are dealt over the two orders of dimensions by sixteenths."""
@@ -56,23 +56,22 @@ def is_row_first(lane: int, rows: int, columns: int) -> bool:
 def _plan(call: Call, lane: int, *, folded: bool) -> Plan:
     rows, columns = grid_shape(call)
     script = Script(call.num_ranks, call.num_ranks)
-    lines = [
+    first, second = (
         [[row * columns + column for column in range(columns)] for row in range(rows)],
         [[row * columns + column for row in range(rows)] for column in range(columns)],
-    ]
+    )
     if not is_row_first(lane, rows, columns):
-        lines.reverse()
-    first, second = lines
+        first, second = second, first
     reverse = lane // 2 % 2 == 1
     wide = [_line(line, _crossing(line, second), folded, reverse) for line in first]
     narrow = [_line(line, [[rank] for rank in line], folded, reverse) for line in second]
     turn = 0
     if call.operation is not Operation.ALL_GATHER:
-        turn = max(ring_reduce(script, turn, *line) for line in wide)
-        turn = max(ring_reduce(script, turn, *line) for line in narrow)
+        for lines in (wide, narrow):
+            turn = max(ring_pass(script, turn, *line, combines=True) for line in lines)
     if call.operation is not Operation.REDUCE_SCATTER:
-        turn = max(ring_gather(script, turn, *line) for line in narrow)
-        turn = max(ring_gather(script, turn, *line) for line in wide)
+        for lines in (narrow, wide):
+            turn = max(ring_pass(script, turn, *line, combines=False) for line in lines)
     return script.plan()
 
 

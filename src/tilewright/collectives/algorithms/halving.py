@@ -43,9 +43,8 @@ def _halve(script: Script, turn: int, parts: Sequence[list[int]], distances: Seq
         fixed |= distance
         for rank in range(len(parts)):
             peer = rank ^ distance
-            numbers = _matching(parts, peer, fixed)
-            numbers.sort(key=lambda number: _differs(number, peer, distances[place + 1 :]))
-            script.move(turn, rank, peer, _blocks(parts, numbers[::-1]), combines=True)
+            blocks = _blocks(parts, peer, fixed, distances[place + 1 :], reverse=True)
+            script.move(turn, rank, peer, blocks, combines=True)
         turn += 1
     return turn
 
@@ -55,26 +54,28 @@ def _double(script: Script, turn: int, parts: Sequence[list[int]], distances: Se
     fixed = sum(distances)
     for place in range(len(distances) - 1, -1, -1):
         for rank in range(len(parts)):
-            numbers = _matching(parts, rank, fixed)
-            numbers.sort(key=lambda number: _differs(number, rank, distances[place + 1 :]))
-            blocks = _blocks(parts, numbers)
+            blocks = _blocks(parts, rank, fixed, distances[place + 1 :])
             script.move(turn, rank, rank ^ distances[place], blocks, combines=False)
         fixed ^= distances[place]
         turn += 1
     return turn
 
 
-def _matching(parts: Sequence[list[int]], rank: int, mask: int) -> list[int]:
-    """The parts whose numbers agree with a rank's in these bits."""
-    return [number for number in range(len(parts)) if number & mask == rank & mask]
+def _blocks(
+    parts: Sequence[list[int]],
+    rank: int,
+    mask: int,
+    distances: Sequence[int],
+    *,
+    reverse: bool = False,
+) -> list[int]:
+    """The blocks of the parts whose numbers agree with a rank's in the bits of ``mask``.
 
-
-def _differs(number: int, rank: int, distances: Sequence[int]) -> tuple[bool, ...]:
-    return tuple((number ^ rank) & distance != 0 for distance in distances)
-
-
-def _blocks(parts: Sequence[list[int]], numbers: Sequence[int]) -> list[int]:
-    return [block for number in numbers for block in parts[number]]
+    First those that agree at the first of the distances, too; in ``reverse`` they are last.
+    """
+    numbers = [number for number in range(len(parts)) if number & mask == rank & mask]
+    numbers.sort(key=lambda number: [(number ^ rank) & distance != 0 for distance in distances])
+    return [block for number in numbers[:: -1 if reverse else 1] for block in parts[number]]
 
 
 ALGORITHMS = (Algorithm("halving_doubling", SCATTERING, plan_halving_doubling, preference=3),)

@@ -7,10 +7,11 @@ The centres of the SIPs go around a ring. Results come back the same way.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from tilewright.collectives.algorithm import Algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan, Script, ring_gather, ring_reduce
+from tilewright.collectives.plan import Plan, Script, ring_pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +26,9 @@ class _Levels:
     def rank(self, sip: int, row: int, column: int, pe: int) -> int:
         return ((sip * self.rows + row) * self.columns + column) * self.pes + pe
 
-    def cubes(self) -> Iterator[tuple[int, int, int]]:
-        for sip in range(self.sips):
-            for row in range(self.rows):
-                for column in range(self.columns):
-                    yield sip, row, column
-
-    def blocks(self, pe: int) -> list[int]:
+    def blocks(self, pe: int) -> range:
         """What a PE sums for its cube: a part for each SIP, which the centres share."""
-        return [self.block(pe, sip) for sip in range(self.sips)]
-
-    def block(self, pe: int, sip: int) -> int:
-        return pe * self.sips + sip
-
-    @property
-    def num_blocks(self) -> int:
-        return self.pes * self.sips
+        return range(pe * self.sips, (pe + 1) * self.sips)
 
     @property
     def centre(self) -> tuple[int, int]:
@@ -54,7 +42,7 @@ Edge = tuple[int, int, int, int]  # from a row and column of cubes to another
 def plan_hierarchical(call: Call, lane: int) -> Plan:
     """Along the levels that ranks lie in; every second pair of lanes goes around the other way."""
     levels = _levels(call)
-    script = Script(call.num_ranks, levels.num_blocks)
+    script = Script(call.num_ranks, levels.pes * levels.sips)
     reverse = lane // 2 % 2 == 1
     turn = _in_cubes(script, 0, levels, reverse, reduces=True)
     inward = list(_inward(levels))
@@ -80,11 +68,11 @@ def _levels(call: Call) -> _Levels:
 
 
 def _in_cubes(script: Script, turn: int, levels: _Levels, reverse: bool, *, reduces: bool) -> int:
-    around = ring_reduce if reduces else ring_gather
     pes = _ring(range(levels.pes), reverse)
     parts = [levels.blocks(pe) for pe in pes]
-    for cube in levels.cubes():
-        around(script, turn, [levels.rank(*cube, pe) for pe in pes], parts)
+    for cube in product(range(levels.sips), range(levels.rows), range(levels.columns)):
+        members = [levels.rank(*cube, pe) for pe in pes]
+        ring_pass(script, turn, members, parts, combines=reduces)
     return turn + levels.pes - 1
 
 
@@ -127,9 +115,9 @@ def _between_sips(script: Script, turn: int, levels: _Levels, reverse: bool) -> 
     sips = _ring(range(levels.sips), reverse)
     for pe in range(levels.pes):
         members = [levels.rank(sip, row, column, pe) for sip in sips]
-        parts = [[levels.block(pe, sip)] for sip in sips]
-        following = ring_reduce(script, turn, members, parts)
-        ring_gather(script, following, members, parts)
+        parts = [[levels.blocks(pe)[sip]] for sip in sips]
+        following = ring_pass(script, turn, members, parts, combines=True)
+        ring_pass(script, following, members, parts, combines=False)
     return turn + 2 * (levels.sips - 1)
 
 

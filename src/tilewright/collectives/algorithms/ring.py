@@ -8,9 +8,9 @@ all-reduced buffer once each way, a ring's 2 (p - 1) / p times.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tilewright.collectives.algorithm import Algorithm
+from tilewright.collectives.algorithm import SCATTERING, Algorithm
 from tilewright.collectives.operation import Call, Operation
-from tilewright.collectives.plan import Plan, Script, ring_gather, ring_reduce
+from tilewright.collectives.plan import Plan, Script, ring_pass
 
 
 def is_line(call: Call) -> bool:
@@ -26,53 +26,36 @@ def plan_line(call: Call) -> Plan:
     script = Script(ranks, ranks)
     match call.operation:
         case Operation.ALL_REDUCE:
-            middle = ranks // 2
-            _outward(script, _inward(script, ranks, middle), ranks, middle)
+            middle = ranks // 2  # from which neither end is farther than this
+            _inward(script, middle, middle, range(ranks), ranks)
+            _outward(script, middle, middle, range(ranks), ranks)
         case Operation.REDUCE:
-            _inward(script, ranks, call.root)
+            _inward(script, max(call.root, ranks - 1 - call.root), call.root, range(ranks), ranks)
         case Operation.BROADCAST:
-            _outward(script, 0, ranks, call.root)
+            _outward(script, 0, call.root, range(ranks), ranks)
         case Operation.REDUCE_SCATTER:
-            _to_owners(script, ranks)
+            for owner in range(ranks):
+                _inward(script, ranks - 1, owner, [owner], ranks)
         case Operation.ALL_GATHER:
-            _from_owners(script, ranks)
+            for owner in range(ranks):
+                _outward(script, 0, owner, [owner], ranks)
     return script.plan()
 
 
-def _inward(script: Script, ranks: int, goal: int) -> int:
-    """All blocks, the farthest ranks first; returns the next turn."""
-    num_turns = max(goal, ranks - 1 - goal)
+def _inward(script: Script, turn: int, goal: int, blocks: Sequence[int], ranks: int) -> None:
+    """Sum blocks at a rank by a turn: what has farthest to go is sent first."""
     for rank in range(ranks):
         if rank != goal:
-            turn = num_turns - abs(rank - goal)
-            script.move(turn, rank, _nearer(rank, goal), range(ranks), combines=True)
-    return num_turns
+            nearer = _nearer(rank, goal)
+            script.move(turn - abs(rank - goal), rank, nearer, blocks, combines=True)
 
 
-def _outward(script: Script, turn: int, ranks: int, start: int) -> None:
+def _outward(script: Script, turn: int, start: int, blocks: Sequence[int], ranks: int) -> None:
+    """Take blocks from a rank to all others, from a turn on."""
     for rank in range(ranks):
         if rank != start:
             nearer = _nearer(rank, start)
-            away = abs(nearer - start)
-            script.move(turn + away, nearer, rank, range(ranks), combines=False)
-
-
-def _to_owners(script: Script, ranks: int) -> None:
-    """What has farthest to go is sent first, so all that comes to a rank ends at one time."""
-    for owner in range(ranks):
-        for rank in range(ranks):
-            if rank != owner:
-                start = 0 if rank < owner else ranks - 1
-                turn = ranks - 1 - abs(owner - start) + abs(rank - start)
-                script.move(turn, rank, _nearer(rank, owner), [owner], combines=True)
-
-
-def _from_owners(script: Script, ranks: int) -> None:
-    for owner in range(ranks):
-        for rank in range(ranks):
-            if rank != owner:
-                nearer = _nearer(rank, owner)
-                script.move(abs(nearer - owner), nearer, rank, [owner], combines=False)
+            script.move(turn + abs(nearer - start), nearer, rank, blocks, combines=False)
 
 
 def _nearer(rank: int, goal: int) -> int:
@@ -112,12 +95,12 @@ def _write(script: Script, call: Call, members: Sequence[int], blocks: Sequence[
     parts = [[blocks[rank]] for rank in members]
     match call.operation:
         case Operation.ALL_REDUCE:
-            turn = ring_reduce(script, 0, members, parts)
-            ring_gather(script, turn, members, parts)
+            turn = ring_pass(script, 0, members, parts, combines=True)
+            ring_pass(script, turn, members, parts, combines=False)
         case Operation.REDUCE_SCATTER:
-            ring_reduce(script, 0, members, parts)
+            ring_pass(script, 0, members, parts, combines=True)
         case Operation.ALL_GATHER:
-            ring_gather(script, 0, members, parts)
+            ring_pass(script, 0, members, parts, combines=False)
         case Operation.BROADCAST:  # down the chain that begins at the root
             for turn, (source, target) in enumerate(pairwise(members)):
                 script.move(turn, source, target, blocks, combines=False)
@@ -126,15 +109,7 @@ def _write(script: Script, call: Call, members: Sequence[int], blocks: Sequence[
                 script.move(turn, source, target, blocks, combines=True)
 
 
-_OPERATIONS = frozenset(
-    (
-        Operation.ALL_REDUCE,
-        Operation.REDUCE_SCATTER,
-        Operation.ALL_GATHER,
-        Operation.BROADCAST,
-        Operation.REDUCE,
-    )
-)
+_OPERATIONS = SCATTERING | {Operation.BROADCAST, Operation.REDUCE}
 ALGORITHMS = (
     Algorithm("ring", _OPERATIONS, plan_ring, preference=0),
     Algorithm("bidirectional_ring", _OPERATIONS, plan_bidirectional_ring, preference=1),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.language.dtype import float32
-from tilewright.language.executor import current_program
+from tilewright.language.executor import carry_out, current_program
 from tilewright.language.front import direct
 from tilewright.language.scalar import Int32
 from tilewright.language.value import Index, Value
@@ -44,10 +44,10 @@ def full(shape: Any, value: Any, dtype: Any) -> Any:
     extents = program.extents(shape)
     wanted = program.dtype(dtype)
     if isinstance(value, Value):
-        return program.compute("full", (program.block(value),), (extents, None, wanted))
+        return carry_out("full", (value,), extents, None, wanted)
     if not extents:
         return program.constant(value, wanted)
-    return program.compute("full", (), (extents, value, wanted))
+    return carry_out("full", (), extents, value, wanted)
 
 
 def zeros(shape: Any, dtype: Any = float32) -> Any:
@@ -81,9 +81,7 @@ def next_power_of_2(n: int) -> int:
 
 def _draw(name: str, what: str) -> Callable[..., Any]:
     def function(seed: Any, offset: Any, n_rounds: int = DEFAULT_ROUNDS) -> Any:
-        program = current_program()
-        operands = (program.block(seed), program.block(offset))
-        return program.compute(name, operands, (n_rounds,))
+        return carry_out(name, (seed, offset), n_rounds)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{what} for each offset, by Philox."
@@ -100,18 +98,14 @@ randn4x = _draw("randn4x", "Four normal floats")
 
 def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: int = DEFAULT_ROUNDS) -> Any:
     """Four words for each counter of four words."""
-    program = current_program()
-    operands = tuple(program.block(value) for value in (seed, c0, c1, c2, c3))
-    return program.compute("philox", operands, (n_rounds,))
+    return carry_out("philox", (seed, c0, c1, c2, c3), n_rounds)
 
 
 def uint_to_uniform_float(x: Any) -> Any:
     """Words as floats in [0, 1)."""
-    program = current_program()
-    return program.compute("uint_to_uniform_float", (program.block(x),))
+    return carry_out("uint_to_uniform_float", (x,))
 
 
 def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
     """Two uniform floats as two normal ones."""
-    program = current_program()
-    return program.compute("pair_uniform_to_normal", (program.block(u1), program.block(u2)))
+    return carry_out("pair_uniform_to_normal", (u1, u2))

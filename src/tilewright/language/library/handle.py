@@ -16,7 +16,7 @@ from tilewright.language.dtype import float32
 from tilewright.language.executor import Executor, Handle, current_program
 from tilewright.language.library.memory import store
 from tilewright.language.meaning import MEANINGS
-from tilewright.language.pointer import Ref, as_factor, as_operand, make_ref
+from tilewright.language.pointer import Ref, as_operand, make_ref
 from tilewright.language.value import Block
 
 
@@ -38,20 +38,35 @@ def composite(
     is ``(name, operand, scope)`` with a scope of "k_tile", "output_tile" or "kernel".
     """
     program = current_program()
-    as_either = as_factor if op == "gemm" else as_operand
-    operands = tuple(as_either(program, value) for value in (a, b) if value is not None)
-    num_k_tiles, accumulator = None, None
+    operands = tuple(
+        value if op == "gemm" and isinstance(value, Block) else as_operand(program, value)
+        for value in (a, b)  # a product reads a transposed block as it lies
+        if value is not None
+    )
+    accumulator = None
     if op == "gemm":
         accumulator = program.dtype(acc_dtype)
-        extents, result = _product(program, operands, accumulator)
+        shapes = [operand.shape for operand in operands]
+        if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][0]:
+            found = f"operands of shapes {', '.join(map(str, shapes))}"
+            raise program.error(found, "(M, K) and (K, N)", "name other shapes, or transpose one")
+        extents = (shapes[0][0], shapes[1][1], shapes[0][1])
+        result = product_type(operands[0].type, operands[1].type, accumulator)
     else:
         check_vector_op(program, op, "the op of a composite", ("gemm",))
         extents, result = _elementwise(program, op, operands)
-    tiling = plan_tiles(extents, _tile_shape(program, tile_shape))
-    if op == "gemm":
-        num_k_tiles = len(tiling.depths)
+    sizes = program.extents(tile_shape)
+    if len(sizes) != 3:
+        raise program.error(f"tile_shape {tile_shape!r}", "three sizes: M, N, K", "correct it")
+    tiling = plan_tiles(extents, sizes)
+    num_k_tiles = len(tiling.depths) if op == "gemm" else None
     stages = parse_epilogue(program, epilogue, result, num_k_tiles)
-    out = _out(program, out_ptr, result)
+    out = out_ptr
+    if out is not None and not isinstance(out, Ref):
+        out = make_ref(program, out_ptr, result.shape, None, None)
+    if out is not None and out.shape != result.shape:
+        found = f"an output of shape {out.shape}"
+        raise program.error(found, f"the result's {result.shape}", "name another shape")
     plan = CompositePlan(op, operands, accumulator, result, tiling, stages, out)
     return program.composite(plan)
 
@@ -104,19 +119,6 @@ def recv_no_consume(dir: str, shape: Any, dtype: Any) -> Any:
     return program.peek(dir, kind)
 
 
-def _product(
-    program: Executor, operands: tuple[Ref | Block, ...], acc_dtype: Any
-) -> tuple[tuple[int, int, int], BlockType]:
-    """Return the extents M, N, K of a product, and the type of its result."""
-    shapes = [operand.shape for operand in operands]
-    if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][0]:
-        found = f"operands of shapes {', '.join(map(str, shapes))}"
-        raise program.error(found, "(M, K) and (K, N)", "name other shapes, or transpose one")
-    left, right = operands
-    result = product_type(left.type, right.type, acc_dtype)
-    return (left.shape[0], right.shape[1], left.shape[1]), result
-
-
 def _elementwise(
     program: Executor, op: str, operands: tuple[Ref | Block, ...]
 ) -> tuple[tuple[int, int, int], BlockType]:
@@ -130,22 +132,3 @@ def _elementwise(
         found = f"{op} of {', '.join(map(str, types))}"
         raise program.error(found, "an op on each element of rows and columns", "reshape operands")
     return (*shape, 1), block_type(bound.dtype, shape)
-
-
-def _tile_shape(program: Executor, tile_shape: Any) -> tuple[int, int, int]:
-    sizes = program.extents(tile_shape)
-    if len(sizes) != 3:
-        raise program.error(f"tile_shape {tile_shape!r}", "three sizes: M, N, K", "correct it")
-    return sizes
-
-
-def _out(program: Executor, out_ptr: Any, result: BlockType) -> Ref | None:
-    if out_ptr is None:
-        return None
-    out = out_ptr
-    if not isinstance(out, Ref):
-        out = make_ref(program, out_ptr, result.shape, None, None)
-    if out.shape != result.shape:
-        found = f"an output of shape {out.shape}"
-        raise program.error(found, f"the result's {result.shape}", "name another shape")
-    return out

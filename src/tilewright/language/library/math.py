@@ -4,7 +4,7 @@ from enum import Enum
 from typing import Any
 
 from tilewright.language.dtype import float32
-from tilewright.language.executor import current_program
+from tilewright.language.executor import carry_out, current_program
 from tilewright.language.front import planned
 from tilewright.language.known import known_binary, known_where
 from tilewright.language.scalar import Scalar, scalar_result
@@ -102,8 +102,7 @@ def cast(
     program = current_program()
     if fp_downcast_rounding is None:
         return program.convert(input, dtype, bitcast)
-    block = program.block(input)
-    return program.compute("cast", (block,), (program.dtype(dtype), fp_downcast_rounding))
+    return carry_out("cast", (input,), program.dtype(dtype), fp_downcast_rounding)
 
 
 @planned
@@ -117,13 +116,9 @@ def dot(
     out_dtype: Any = None,
 ) -> Any:
     """The product of two matrices, added to ``acc`` if there is one."""
-    program = current_program()
-    operands = [program.block(input), program.block(other)]
-    if acc is not None:
-        operands.append(program.block(acc))
-    wanted = None if out_dtype is None else program.dtype(out_dtype)
-    attributes = (input_precision, max_num_imprecise_acc, wanted)
-    return program.compute("dot", tuple(operands), attributes)
+    operands = (input, other) if acc is None else (input, other, acc)
+    wanted = None if out_dtype is None else current_program().dtype(out_dtype)
+    return carry_out("dot", operands, input_precision, max_num_imprecise_acc, wanted)
 
 
 @planned
@@ -141,12 +136,10 @@ def dot_scaled(
     out_dtype: Any = float32,
 ) -> Any:
     """The product of two matrices in microscaling formats."""
-    program = current_program()
-    values = (lhs, lhs_scale, rhs, rhs_scale, acc)
-    operands = tuple(program.block(value) for value in values if value is not None)
+    operands = [each for each in (lhs, lhs_scale, rhs, rhs_scale, acc) if each is not None]
     formats = (lhs_format, rhs_format, lhs_scale is not None, rhs_scale is not None)
-    attributes = (*formats, lhs_k_pack, rhs_k_pack, program.dtype(out_dtype))
-    return program.compute("dot_scaled", operands, attributes)
+    dtype = current_program().dtype(out_dtype)
+    return carry_out("dot_scaled", operands, *formats, lhs_k_pack, rhs_k_pack, dtype)
 
 
 def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
@@ -154,8 +147,7 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
     values = (i, j, size_i, size_j, size_g)
     if all(isinstance(value, int) for value in values):
         return _swizzled(*values)
-    program = current_program()
-    return program.compute("swizzle2d", tuple(program.block(value) for value in values))
+    return carry_out("swizzle2d", values)
 
 
 def _swizzled(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> tuple[Any, Any]:

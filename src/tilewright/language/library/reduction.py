@@ -3,20 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.language.executor import current_program
+from tilewright.language.executor import carry_out, current_program
 from tilewright.language.front import planned
-
-
-def _reduced(op: str, input: Any, *attributes: Any) -> Any:
-    program = current_program()
-    return program.compute(op, (program.block(input),), attributes)
 
 
 @planned
 def sum(input: Any, axis: int | None = None, keep_dims: bool = False, dtype: Any = None) -> Any:
     """The sum over an axis, or over all elements."""
     wanted = None if dtype is None else current_program().dtype(dtype)
-    return _reduced("sum", input, axis, keep_dims, wanted)
+    return carry_out("sum", (input,), axis, keep_dims, wanted)
 
 
 def _extreme(op: str, which: str) -> Callable[..., Any]:
@@ -27,7 +22,7 @@ def _extreme(op: str, which: str) -> Callable[..., Any]:
         return_indices_tie_break_left: bool = True,
         keep_dims: bool = False,
     ) -> Any:
-        return _reduced(op, input, axis, keep_dims, return_indices)
+        return carry_out(op, (input,), axis, keep_dims, return_indices)
 
     function.__name__ = function.__qualname__ = op
     says = f"The {which} element over an axis, with its index if asked for"
@@ -42,25 +37,25 @@ min = _extreme("min", "least")
 @planned
 def argmax(input: Any, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
     """Where the greatest element is; the first one of equals."""
-    return _reduced("argmax", input, axis, keep_dims)
+    return carry_out("argmax", (input,), axis, keep_dims)
 
 
 @planned
 def argmin(input: Any, axis: int, tie_break_left: bool = True, keep_dims: bool = False) -> Any:
     """Where the least element is; the first one of equals."""
-    return _reduced("argmin", input, axis, keep_dims)
+    return carry_out("argmin", (input,), axis, keep_dims)
 
 
 @planned
 def xor_sum(input: Any, axis: int | None = None, keep_dims: bool = False) -> Any:
     """Exclusive or over an axis."""
-    return _reduced("xor_sum", input, axis, keep_dims)
+    return carry_out("xor_sum", (input,), axis, keep_dims)
 
 
 @planned
 def reduce_or(input: Any, axis: int | None = None, keep_dims: bool = False) -> Any:
     """Or over an axis."""
-    return _reduced("reduce_or", input, axis, keep_dims)
+    return carry_out("reduce_or", (input,), axis, keep_dims)
 
 
 def reduce(
@@ -78,11 +73,9 @@ def associative_scan(
 
 
 def _combined(op: str, input: Any, combine_fn: Callable[..., Any], *attributes: Any) -> Any:
-    program = current_program()
     inputs = input if isinstance(input, list | tuple) else (input,)
-    operands = tuple(program.block(value) for value in inputs)
-    attributes = (*attributes, program.array_function(combine_fn))
-    found = program.compute(op, operands, attributes)
+    combine = current_program().array_function(combine_fn)
+    found = carry_out(op, inputs, *attributes, combine)
     return found if isinstance(input, list | tuple) is isinstance(found, tuple) else (found,)
 
 
@@ -90,13 +83,13 @@ def _combined(op: str, input: Any, combine_fn: Callable[..., Any], *attributes: 
 def cumsum(input: Any, axis: int = 0, reverse: bool = False, dtype: Any = None) -> Any:
     """Sums of all prefixes of an axis."""
     wanted = None if dtype is None else current_program().dtype(dtype)
-    return _reduced("cumsum", input, axis, reverse, wanted)
+    return carry_out("cumsum", (input,), axis, reverse, wanted)
 
 
 @planned
 def cumprod(input: Any, axis: int = 0, reverse: bool = False) -> Any:
     """Products of all prefixes of an axis."""
-    return _reduced("cumprod", input, axis, reverse, None)
+    return carry_out("cumprod", (input,), axis, reverse, None)
 
 
 @planned
@@ -104,39 +97,34 @@ def softmax(
     x: Any, dim: int | None = None, keep_dims: bool = False, ieee_rounding: bool = False
 ) -> Any:
     """exp(x - max) over its sum, along an axis."""
-    return _reduced("softmax", x, 0 if dim is None else dim)
+    return carry_out("softmax", (x,), 0 if dim is None else dim)
 
 
 @planned
 def sort(x: Any, dim: int | None = None, descending: bool = False) -> Any:
     """Elements of the last axis in order."""
-    return _reduced("sort", x, -1 if dim is None else dim, descending)
+    return carry_out("sort", (x,), -1 if dim is None else dim, descending)
 
 
 @planned
 def bitonic_merge(x: Any, dim: int | None = None, descending: bool = False) -> Any:
     """The last axis in order, if it rises and then falls."""
-    return _reduced("bitonic_merge", x, -1 if dim is None else dim, descending)
+    return carry_out("bitonic_merge", (x,), -1 if dim is None else dim, descending)
 
 
 @planned
 def topk(x: Any, k: int, dim: int | None = None, descending: bool = True) -> Any:
     """The k greatest elements of the last axis, in order."""
-    return _reduced("topk", x, k, -1 if dim is None else dim, descending)
+    return carry_out("topk", (x,), k, -1 if dim is None else dim, descending)
 
 
 @planned
 def histogram(input: Any, num_bins: int, mask: Any = None) -> Any:
     """How often each of 0, 1, ... num_bins - 1 occurs."""
-    program = current_program()
-    operands = [program.block(input)]
-    if mask is not None:
-        operands.append(program.block(mask))
-    return program.compute("histogram", tuple(operands), (num_bins,))
+    return carry_out("histogram", (input,) if mask is None else (input, mask), num_bins)
 
 
 @planned
 def gather(src: Any, index: Any, axis: int) -> Any:
     """Elements of ``src`` at the places that ``index`` names on an axis."""
-    program = current_program()
-    return program.compute("gather", (program.block(src), program.block(index)), (axis,))
+    return carry_out("gather", (src, index), axis)

@@ -4,7 +4,7 @@ from math import prod
 from typing import Any
 
 from tilewright.language.affine import broadcast_shapes
-from tilewright.language.executor import current_program
+from tilewright.language.executor import carry_out, current_program
 from tilewright.language.front import planned
 from tilewright.language.value import Index, Mask, Pointers
 
@@ -33,8 +33,7 @@ def unsqueeze(x: Any, dim: int) -> Any:
 @planned
 def squeeze(x: Any, dim: int) -> Any:
     """Without an axis of extent 1."""
-    program = current_program()
-    return program.compute("squeeze", (program.block(x),), (dim,))
+    return carry_out("squeeze", (x,), dim)
 
 
 @planned
@@ -47,7 +46,7 @@ def broadcast_to(input: Any, *shape: Any) -> Any:
             found = f"{input.shape} spread over {extents}"
             raise program.error(found, "a shape that it fits", "make extents equal, or 1")
         return program.spread(input, extents)
-    return program.compute("broadcast_to", (program.block(input),), (extents,))
+    return carry_out("broadcast_to", (input,), extents)
 
 
 def broadcast(input: Any, other: Any) -> Any:
@@ -61,9 +60,11 @@ def reshape(input: Any, *shape: Any, can_reorder: bool = False) -> Any:
     """The same elements in row-major order under another shape; -1 stands for what is left."""
     program = current_program()
     extents = _resolved(program, input.shape, _tuple_of(shape))
-    if isinstance(input, Index) and _only_ones_differ(input.shape, extents):
-        return program.reshaped(input, extents)
-    return program.compute("reshape", (program.block(input),), (extents,))
+    if isinstance(input, Index):
+        old, new = ([extent for extent in each if extent > 1] for each in (input.shape, extents))
+        if old == new:
+            return program.reshaped(input, extents)
+    return carry_out("reshape", (input,), extents)
 
 
 def _resolved(program: Any, old: tuple[int, ...], shape: tuple[Any, ...]) -> tuple[int, ...]:
@@ -75,10 +76,6 @@ def _resolved(program: Any, old: tuple[int, ...], shape: tuple[Any, ...]) -> tup
     if prod(found) != prod(old):
         raise program.error(f"{old} as {shape}", "as many elements", "correct the shape")
     return tuple(found)
-
-
-def _only_ones_differ(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    return [extent for extent in old if extent > 1] == [extent for extent in new if extent > 1]
 
 
 def view(input: Any, *shape: Any) -> Any:
@@ -117,14 +114,13 @@ def _permuted(op: str, input: Any, order: tuple[Any, ...]) -> Any:
         return Index(program, input.affine.permuted(axes), input.dtype)
     if isinstance(input, Pointers) and input.offsets is None:
         return Pointers(program, input.affine.permuted(axes), input.element)
-    return program.compute(op, (program.block(input),), (axes,))
+    return carry_out(op, (input,), axes)
 
 
 @planned
 def flip(x: Any, dim: int | None = None) -> Any:
     """Elements of an axis from last to first; of the only axis if none is named."""
-    program = current_program()
-    return program.compute("flip", (program.block(x),), (-1 if dim is None else dim,))
+    return carry_out("flip", (x,), -1 if dim is None else dim)
 
 
 @planned
@@ -143,12 +139,10 @@ def interleave(a: Any, b: Any) -> Any:
 
 def split(a: Any) -> Any:
     """The two halves of a last axis of extent 2."""
-    program = current_program()
-    return program.compute("split", (program.block(a),))
+    return carry_out("split", (a,))
 
 
 @planned
 def cat(input: Any, other: Any, can_reorder: bool = False, dim: int = 0) -> Any:
     """Two blocks one after the other on an axis."""
-    program = current_program()
-    return program.compute("cat", (program.block(input), program.block(other)), (dim,))
+    return carry_out("cat", (input, other), dim)

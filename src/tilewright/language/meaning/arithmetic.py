@@ -6,11 +6,10 @@ import numpy as np
 
 from tilewright.errors import KernelError
 from tilewright.language.block_type import BlockType, block_type
-from tilewright.language.dtype import DType, float32, float64, int1
+from tilewright.language.dtype import float32, float64, int1
 from tilewright.language.meaning.bound import (
     Array,
     Bound,
-    Charge,
     Meaning,
     Types,
     broadcast_shape,
@@ -27,7 +26,7 @@ from tilewright.language.meaning.elementwise import (
     computed_dtype,
     converted,
 )
-from tilewright.language.promote import common_dtype, computation_dtype
+from tilewright.language.promote import computation_dtype
 
 
 def integer_quotient(left: Array, right: Array) -> Any:
@@ -75,30 +74,23 @@ def _minimum_with_nan(left: Array, right: Array) -> Array:
     return np.where(zeros, -(-left - right), np.minimum(left, right))
 
 
-def _extremes(*, floats: bool, propagate_nan: bool) -> tuple[Function, Function]:
-    if not floats:
-        return np.maximum, np.minimum
-    return (_maximum_with_nan, _minimum_with_nan) if propagate_nan else (np.fmax, np.fmin)
-
-
 def _bind_extreme(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
-    """Without ``propagate_nan`` a number beats NaN; which of two zeros comes is not defined."""
-    (propagate_nan,) = attributes
-    floats = computed_dtype(op, types).is_floating()
-    maximum, minimum = _extremes(floats=floats, propagate_nan=propagate_nan)
-    return bind_elementwise(op, types, maximum if op == "maximum" else minimum, cost_op=op)
+    """Without ``propagate_nan`` a number beats NaN; which of two zeros comes is not defined.
 
-
-def _bind_clamp(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
-    """Operands: value, low, high. Where low is above high, high comes out."""
+    Operands of ``clamp``: value, low, high. Where low is above high, high comes out.
+    """
     (propagate_nan,) = attributes
-    floats = computed_dtype(op, types).is_floating()
-    maximum, minimum = _extremes(floats=floats, propagate_nan=propagate_nan)
+    extremes: tuple[Function, Function] = np.maximum, np.minimum
+    if computed_dtype(op, types).is_floating():
+        with_nan = _maximum_with_nan, _minimum_with_nan
+        extremes = with_nan if propagate_nan else (np.fmax, np.fmin)
+    maximum, minimum = extremes
 
     def clamp(value: Array, low: Array, high: Array) -> Any:
         return minimum(maximum(value, low), high)
 
-    return bind_elementwise(op, types, clamp, cost_op=op)
+    functions = {"maximum": maximum, "minimum": minimum, "clamp": clamp}
+    return bind_elementwise(op, types, functions[op], cost_op=op)
 
 
 def _bind_where(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
@@ -210,33 +202,16 @@ def _fma_float64(left: Array, right: Array, addend: Array) -> Array:
 
 def _bind_fma(op: str, types: tuple[BlockType, ...], _: tuple[Any, ...]) -> Bound:
     computed = computed_dtype(op, types)
+    wide = arithmetic(computed)
+    function: Function = lambda left, right, addend: left * right + addend  # noqa: E731
     if computed is float64:
-        return bind_elementwise(op, types, _fma_float64, cost_op=op, computed=computed)
-    if computed.is_floating():
-        wide = np.dtype(np.float64)
-        return bind_elementwise(op, types, _fma_narrow, cost_op=op, computed=computed, wide=wide)
-    wide, wrapping = arithmetic(computed), lambda left, right, addend: left * right + addend
-    return bind_elementwise(op, types, wrapping, cost_op=op, computed=computed, wide=wide)
+        function = _fma_float64
+    elif computed.is_floating():
+        function, wide = _fma_narrow, np.dtype(np.float64)
+    return bind_elementwise(op, types, function, cost_op=op, computed=computed, wide=wide)
 
 
 # -- ops that are made of others: one function here, the charges of all their parts -------------
-
-
-def _parts(ops: str, elements: int, dtype: DType) -> tuple[Charge, ...]:
-    return tuple(charge_for(op, elements, dtype) for op in ops.split())
-
-
-def _bind_sigmoid(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
-    (only,) = types
-    need_floats(op, types, only.dtype)
-    one = only.dtype.compute.type(1)
-
-    def sigmoid(array: Array) -> Any:
-        return one / (one + np.exp(-array))
-
-    convert = to_compute(only.dtype, only.dtype)
-    run = converted(sigmoid, (convert,), from_compute(only.dtype.compute, only.dtype))
-    return Bound(only, run, _parts("neg exp add div", only.num_elements, only.dtype))
 
 
 def _bind_cdiv(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
@@ -247,15 +222,12 @@ def _bind_cdiv(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     def ceiling(value: Array, divisor: Array) -> Any:
         return integer_quotient(value + (divisor - dtype.compute.type(1)), divisor)
 
-    result = block_type(dtype, broadcast_shape(op, types))
-    converts = tuple(to_compute(each.dtype, dtype) for each in types)
-    run = converted(ceiling, converts, from_compute(dtype.compute, dtype))
-    return Bound(result, run, _parts("sub add floordiv", result.num_elements, dtype))
+    return bind_elementwise(op, types, ceiling, cost_op="sub add floordiv", computed=dtype)
 
 
 def _bind_swizzle2d(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     """Operands: i, j, size_i, size_j, size_g. Groups of size_g rows are walked column by column."""
-    dtype = common_dtype(op, [each.dtype for each in types])
+    dtype = computed_dtype(op, types)
     need_integers(op, types, dtype)
 
     def swizzle(i: Array, j: Array, size_i: Array, size_j: Array, size_g: Array) -> Any:
@@ -271,7 +243,8 @@ def _bind_swizzle2d(op: str, types: Types, _: tuple[Any, ...]) -> Bound:
     whole = converted(swizzle, converts, same)
     run = lambda *sizes: tuple(finish(each) for each in whole(*sizes))  # noqa: E731
     ops = "mul add mul floordiv mul sub minimum mod mod add floordiv"
-    return Bound((result, result), run, _parts(ops, result.num_elements, dtype))
+    charges = tuple(charge_for(each, result.num_elements, dtype) for each in ops.split())
+    return Bound((result, result), run, charges)
 
 
 ARITHMETIC: tuple[Meaning, ...] = (
@@ -280,12 +253,11 @@ ARITHMETIC: tuple[Meaning, ...] = (
     *(Meaning(name, (2,), (), _bind_quotient) for name in ("floordiv", "quotient")),
     Meaning("maximum", (2,), ("propagate_nan",), _bind_extreme),
     Meaning("minimum", (2,), ("propagate_nan",), _bind_extreme),
-    Meaning("clamp", (3,), ("propagate_nan",), _bind_clamp),
+    Meaning("clamp", (3,), ("propagate_nan",), _bind_extreme),
     Meaning("where", (3,), (), _bind_where),
     Meaning("shr", (2,), (), _bind_shr),
     Meaning("umulhi", (2,), (), _bind_umulhi),
     Meaning("fma", (3,), (), _bind_fma),
-    Meaning("sigmoid", (1,), (), _bind_sigmoid),
     Meaning("cdiv", (2,), (), _bind_cdiv),
     Meaning("swizzle2d", (5,), (), _bind_swizzle2d),
 )

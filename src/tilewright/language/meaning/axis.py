@@ -40,24 +40,19 @@ def _bind_cumulative(op: str, types: Types, attributes: tuple[Any, ...]) -> Boun
     (only,) = types
     axis = wrap_axis(op, types, axis, only.rank)
     dtype = sum_dtype(only.dtype, None if given is None else dtype_of(given, op))
-    accumulate = _accumulate_function(op, axis, dtype.compute, is_bool=dtype is int1)
-    function = accumulate
-    if reverse:
-        function = lambda array: np.flip(accumulate(np.flip(array, axis)), axis)  # noqa: E731
+    ufunc: np.ufunc = np.add if op == "cumsum" else np.multiply
+    if dtype is int1:
+        ufunc = np.logical_xor if op == "cumsum" else np.logical_and
+
+    def function(array: Array) -> Array:
+        if not reverse:
+            return ufunc.accumulate(array, axis=axis, dtype=dtype.compute)
+        backwards = np.flip(array, axis)
+        return np.flip(ufunc.accumulate(backwards, axis=axis, dtype=dtype.compute), axis)
+
     convert, finish = to_compute(only.dtype, dtype), from_compute(dtype.compute, dtype)
     charges = (charge_for(op, only.num_elements, dtype),)
     return Bound(only.with_dtype(dtype), converted(function, (convert,), finish), charges)
-
-
-def _accumulate_function(
-    op: str, axis: int, dtype: np.dtype[Any], *, is_bool: bool
-) -> Callable[[Array], Array]:
-    ufunc: np.ufunc
-    if is_bool:
-        ufunc = np.logical_xor if op == "cumsum" else np.logical_and
-    else:
-        ufunc = np.add if op == "cumsum" else np.multiply
-    return lambda array: ufunc.accumulate(array, axis=axis, dtype=dtype)
 
 
 def _checked_combine(

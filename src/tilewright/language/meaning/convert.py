@@ -159,16 +159,6 @@ def _bind_cast(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:
     """``rounding`` is None, "rtne" or "rtz", and only for casts to a narrower float."""
     target, rounding = dtype_of(attributes[0], op), attributes[1]
     source = types[0].dtype
-    convert = _convert(op, types, target, rounding)
-    result = types[0].with_dtype(target)
-    if convert is same:
-        return Bound(result, convert, ())
-    wider = max(source, target, key=lambda dtype: dtype.primitive_bitwidth)
-    return Bound(result, convert, (charge_for("cast", result.num_elements, wider),))
-
-
-def _convert(op: str, types: Types, target: DType, rounding: str | None) -> Convert:
-    source = types[0].dtype
     if rounding not in (None, "rtne", "rtz"):
         found = f"fp_downcast_rounding={rounding!r}"
         raise KernelError(op, found, "'rtne', 'rtz' or None", "name one of them")
@@ -177,7 +167,12 @@ def _convert(op: str, types: Types, target: DType, rounding: str | None) -> Conv
     if rounding is not None and not narrows:
         expected = f"a cast to a narrower float; {source!r} to {target!r} is none"
         refuse(op, types, expected, "drop fp_downcast_rounding")
-    return toward_zero(source, target) if rounding == "rtz" else to_storage(source, target)
+    convert = (toward_zero if rounding == "rtz" else to_storage)(source, target)
+    result = types[0].with_dtype(target)
+    if convert is same:
+        return Bound(result, convert, ())
+    wider = max(source, target, key=lambda dtype: dtype.primitive_bitwidth)
+    return Bound(result, convert, (charge_for("cast", result.num_elements, wider),))
 
 
 def _bind_bitcast(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:

@@ -180,11 +180,6 @@ def _bind_dot_scaled(op: str, types: Types, attributes: tuple[Any, ...]) -> Boun
         refuse(op, types, f"an accumulator {result}", "cast or reshape it")
     decode_left = _decoder(formats[0], k, k_axis=-1, packs_k=packs_k[0])
     decode_right = _decoder(formats[1], k, k_axis=-2, packs_k=packs_k[1])
-    run = _run(decode_left, decode_right, *scaled)
-    return Bound(result, run, _charges(formats, scaled, shapes))
-
-
-def _run(decode_left: Function, decode_right: Function, *scaled: bool) -> Function:
     first, second = (2 if has else 1 for has in scaled)
 
     def run(*arrays: Array) -> Array:
@@ -193,17 +188,19 @@ def _run(decode_left: Function, decode_right: Function, *scaled: bool) -> Functi
         added = arrays[first + second :]
         return np.add(total, added[0], out=total) if added else total
 
-    return run
+    return Bound(result, run, _charges(formats, scaled, shapes))
 
 
 def _charges(
     formats: tuple[str, ...], scaled: tuple[bool, ...], shapes: tuple[tuple[int, ...], ...]
 ) -> tuple[Charge | GemmCharge, ...]:
-    """The vector unit scales, the GEMM unit multiplies."""
+    """The vector unit scales, the GEMM unit multiplies: it has no format below eight bits."""
     *batch, m, k = shapes[0]
     operands = zip(shapes, scaled, strict=True)
     scaling = (Charge("mul", prod(shape), float32) for shape, has_scale in operands if has_scale)
-    return (*scaling, GemmCharge(m, shapes[1][-1], k, prod(batch), _slowest(formats)))
+    dtypes = [FORMATS[name] if name != PACKED else float8e4nv for name in formats]
+    slowest = max(dtypes, key=lambda dtype: dtype.primitive_bitwidth)  # both are taken as it
+    return (*scaling, GemmCharge(m, shapes[1][-1], k, prod(batch), slowest))
 
 
 def _take(types: Types, has_scale: bool) -> tuple[tuple[BlockType, BlockType | None], Types]:
@@ -241,12 +238,6 @@ def _check_scale(
     if scale.dtype not in (uint8, int8) or scale.shape[:-1] != rows or k % max(groups, 1):
         expected = f"scales of uint8 shaped {rows} and groups that divide k = {k}"
         refuse(op, types, expected, "one scale for each row and group of K; those of B by columns")
-
-
-def _slowest(formats: tuple[str, ...]) -> DType:
-    """What the GEMM unit takes both operands as: it has no format below eight bits."""
-    dtypes = [FORMATS[name] if name != PACKED else float8e4nv for name in formats]
-    return max(dtypes, key=lambda dtype: dtype.primitive_bitwidth)
 
 
 def _decoder(name: str, k: int, *, k_axis: int, packs_k: bool) -> Function:

@@ -19,7 +19,7 @@ from tilewright.language.meaning.bound import (
     need_integers,
 )
 from tilewright.language.meaning.convert import Convert, from_compute, same, to_compute
-from tilewright.language.promote import common_dtype, computation_dtype
+from tilewright.language.promote import common_dtype
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -28,11 +28,6 @@ BOOL = np.dtype(np.bool_)
 
 def computed_dtype(op: str, types: Types) -> DType:
     """What the operands are converted to before the op computes."""
-    match types:
-        case (only,):
-            return only.dtype
-        case (left, right):
-            return computation_dtype(op, left.dtype, right.dtype)
     return common_dtype(op, [each.dtype for each in types])
 
 
@@ -72,7 +67,8 @@ def bind_elementwise(
     converts = tuple(_widening(each.dtype, computed, wide) for each in types)
     result = block_type(int1 if is_truth else computed, broadcast_shape(op, types))
     run = converted(function, converts, from_compute(BOOL if is_truth else wide, result.dtype))
-    return Bound(result, run, (charge_for(cost_op, result.num_elements, computed),))
+    ops = cost_op.split()  # one after the other
+    return Bound(result, run, tuple(charge_for(o, result.num_elements, computed) for o in ops))
 
 
 def _widening(source: DType, computed: DType, wide: np.dtype[Any]) -> Convert:
@@ -122,7 +118,7 @@ def _round_half_away(array: Array) -> Array:
 
 
 def _floats(*rows: tuple[str, Function, str], operands: int = 1) -> Iterator[Meaning]:
-    """Functions of floats: name, function, line of the cost table."""
+    """Functions of floats: name, function, lines of the cost table."""
     for name, function, cost_op in rows:
         yield elementwise(name, operands, function, cost_op, takes=need_floats)
 
@@ -174,6 +170,7 @@ ELEMENTWISE: tuple[Meaning, ...] = (
         ("rint", np.rint, "floor"),
         ("round", _round_half_away, "floor"),
         ("rsqrt", lambda array: np.reciprocal(np.sqrt(array)), "rsqrt"),
+        ("sigmoid", lambda array: 1 / (1 + np.exp(-array)), "neg exp add div"),
         ("sin", np.sin, "sin"),
         ("sinh", np.sinh, "exp"),
         ("sqrt", np.sqrt, "sqrt"),

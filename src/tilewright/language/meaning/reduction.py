@@ -1,6 +1,5 @@
 """Reductions along an axis, or over the whole block."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -132,28 +131,21 @@ def _bind_with_index(op: str, types: Types, attributes: tuple[Any, ...]) -> Boun
         refuse(op, types, "an axis for indices of a block with several", "name the axis")
     axis = wrap_axis(op, types, 0 if axis is None else axis, only.rank)
     shape = reduced_shape(only, axis, keep_dims=keep_dims)
-    position = _position_function(op, only.dtype)
+    extreme = _extreme_function(op, only.dtype) if only.dtype.is_floating() else None
+    position = np.argmin if op.endswith("min") and extreme is None else np.argmax
     convert = to_compute(only.dtype, only.dtype)
 
     def run(array: Array) -> tuple[Array, Array]:
-        index = np.expand_dims(position(convert(array), axis=axis), axis)
+        searched = convert(array)
+        if extreme is not None:  # a number beats NaN
+            searched = searched == extreme(searched, axis=axis, keepdims=True)
+        index = np.expand_dims(position(searched, axis=axis), axis)
         value = np.take_along_axis(array, index, axis)
         return value.reshape(shape), index.astype(np.int32).reshape(shape)
 
     result = (block_type(only.dtype, shape), block_type(int32, shape))
     cost_op = op if op.startswith("arg") else f"arg{op}"
     return Bound(result, run, (charge_for(cost_op, only.num_elements, only.dtype),))
-
-
-def _position_function(op: str, dtype: DType) -> Callable[..., Any]:
-    if not dtype.is_floating():
-        return np.argmax if op.endswith("max") else np.argmin
-    extreme = _extreme_function(op, dtype)
-
-    def first_hit(array: Array, axis: int) -> Any:
-        return np.argmax(array == extreme(array, axis=axis, keepdims=True), axis=axis)
-
-    return first_hit
 
 
 def _bind_position(op: str, types: Types, attributes: tuple[Any, ...]) -> Bound:

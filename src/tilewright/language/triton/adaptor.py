@@ -46,12 +46,23 @@ def adapt_kernel(source: Any, language: Any) -> Kernel:
         else:
             break
         source = source.fn
-    function, constants = _function_of(source)
+    function = source if isinstance(source, FunctionType) else getattr(source, "fn", None)
+    if not isinstance(function, FunctionType):
+        fix = "pass a function or what @triton.jit made of one"
+        raise KernelError("launch", f"{source!r} as the kernel", "a kernel", fix)
+    params = None if function is source else getattr(source, "params", None)
+    constants = None
+    if params is not None:
+        constants = frozenset(param.name for param in params if param.is_constexpr)
     rebinder = _Rebinder(language)
     is_triton = is_triton_object(source) or getattr(source, MARK, False)
     adapted = (rebinder.triton_function if is_triton else rebinder.function)(function)
     kernel = kernel_of_function(adapted, language, constants, function.__name__)
-    specialised = _specialised(source) if is_triton else frozenset()
+    specialised = frozenset(  # in whose place Triton compiles the number 1, if that is given
+        each.name
+        for each in params or ()
+        if is_triton and not (each.is_constexpr or each.do_not_specialize)
+    )
     return replace(kernel, chosen=tuple(rules), is_triton=is_triton, specialised=specialised)
 
 
@@ -59,14 +70,6 @@ def as_triton(function: FunctionType) -> FunctionType:
     """Mark a function as ``@triton.jit`` does, where there is no Triton."""
     setattr(function, MARK, True)
     return function
-
-
-def _specialised(source: Any) -> frozenset[str]:
-    """Parameters in whose place Triton compiles the number 1, if that is the argument."""
-    params = getattr(source, "params", ())
-    return frozenset(
-        param.name for param in params if not (param.is_constexpr or param.do_not_specialize)
-    )
 
 
 def adapt_argument(value: Any, language: Any) -> Any:
@@ -77,19 +80,6 @@ def adapt_argument(value: Any, language: Any) -> Any:
     if kind in ("constexpr", "dtype"):
         return value.value if kind == "constexpr" else dtype_of(value)
     return adapt_kernel(value, language).function
-
-
-def _function_of(source: Any) -> tuple[FunctionType, frozenset[str] | None]:
-    if isinstance(source, FunctionType):
-        return source, None
-    function = getattr(source, "fn", None)
-    if not isinstance(function, FunctionType):
-        fix = "pass a function or what @triton.jit made of one"
-        raise KernelError("launch", f"{source!r} as the kernel", "a kernel", fix)
-    params = getattr(source, "params", None)
-    if params is None:
-        return function, None
-    return function, frozenset(param.name for param in params if param.is_constexpr)
 
 
 def _configuration(tuner: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:

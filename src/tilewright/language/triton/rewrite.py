@@ -46,13 +46,8 @@ Node = TypeVar("Node", bound=ast.AST)
 
 def triton_code(function: FunctionType) -> CodeType:
     """The code of a function with Triton's meaning; a function is rewritten once."""
-    code = _known.get(function)
-    if code is None:
-        code = _known[function] = _rewritten(function)
-    return code
-
-
-def _rewritten(function: FunctionType) -> CodeType:
+    if function in _known:
+        return _known[function]
     tree, definition = _parsed(function)
     is_checked = not any(isinstance(node, ast.Assert) for node in ast.walk(definition))
     # a test runner rewrites assertions, so code with some differs from its text rightly
@@ -60,7 +55,8 @@ def _rewritten(function: FunctionType) -> CodeType:
         found = "a source that is not the text that runs"
         raise _refusal(function, found, "load the file again after a change")
     _Rewriter(definition).function()
-    return _compiled(ast.fix_missing_locations(tree), function)
+    _known[function] = _compiled(ast.fix_missing_locations(tree), function)
+    return _known[function]
 
 
 def _parsed(function: FunctionType) -> tuple[ast.Module, ast.FunctionDef]:
@@ -298,19 +294,15 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         name = _DIVISIONS.get(type(node.op))
-        if name is None and self._may_be_float(node.left):
+        constant = node.left if isinstance(node.left, ast.Constant) else None
+        may_be_float = isinstance(constant.value, float) if constant else self._is_weak(node.left)
+        if name is None and may_be_float:
             name = None if isinstance(node.right, ast.Constant) else _RING.get(type(node.op))
         left, right = self.visit(node.left), self.visit(node.right)
         if name is not None:
             return _placed(_call(name, left, right), node)
         node.left, node.right = left, right
         return node
-
-    def _may_be_float(self, node: ast.expr) -> bool:
-        """Whether an expression may be a float without a dtype."""
-        if isinstance(node, ast.Constant):
-            return isinstance(node.value, float)
-        return self._is_weak(node)
 
     def _is_weak(self, node: ast.expr) -> bool:
         """Whether an expression may be a number without a dtype; asked before it is rewritten."""

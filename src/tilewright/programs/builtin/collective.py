@@ -12,10 +12,9 @@ from tilewright.collectives.operation import Operation
 from tilewright.device.least_time import fabric_ps
 from tilewright.errors import BenchError
 from tilewright.host import DPPolicy, PeCoord, RuntimeContext, Split
-from tilewright.programs.bound import Work, bound_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram, Bound
+from tilewright.programs.bound import Path, Work, bound_of
+from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.inputs import Array, check_sizes, small_integers
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import ProgramFit
 from tilewright.runtime.tensor.tensor import Tensor
 from tilewright.units import PS_PER_US
@@ -62,7 +61,12 @@ def _collective_program(name: str, summary: str, exchange: _Exchange) -> BenchPr
     ) -> BenchOutcome:
         if algorithm != AUTO_ALGORITHM:
             find_algorithm(algorithm, exchange.operation)
-        elements = _num_elements(name, bytes, torch.machine.grid.num_sips)
+        ranks = torch.machine.grid.num_sips
+        check_sizes(name, bytes=bytes)
+        elements = bytes // F32_BYTES // ranks * ranks  # equal parts, one for each rank
+        if not elements:
+            found, expected = f"bytes={bytes}", f"an element for each of {ranks} ranks"
+            raise BenchError(name, found, expected, "set it higher")
         used_bytes = elements * F32_BYTES
         left = f"{used_bytes} of {bytes} bytes: as many f32 for each rank"
         notes = () if used_bytes == bytes else (left,)
@@ -71,16 +75,6 @@ def _collective_program(name: str, summary: str, exchange: _Exchange) -> BenchPr
     return BenchProgram(
         name, summary, run, fit=ProgramFit(tiles=(("bytes",),), sizes=(("bytes",),))
     )
-
-
-def _num_elements(where: str, num_bytes: int, ranks: int) -> int:
-    """Return the elements of a buffer that is cut into equal parts, one for each rank."""
-    check_sizes(where, bytes=num_bytes)
-    elements = num_bytes // F32_BYTES // ranks * ranks
-    if not elements:
-        found, expected = f"bytes={num_bytes}", f"an element for each of {ranks} ranks"
-        raise BenchError(where, found, expected, "set it higher")
-    return elements
 
 
 def _run_exchange(
@@ -96,7 +90,7 @@ def _run_exchange(
     own = elements // ranks if exchange.is_split else elements
     values = small_integers(torch, (ranks, own))
     tensors = [_tensors(torch, exchange, rank, values[rank], elements) for rank in range(ranks)]
-    results: dict[int, Array] = {}
+    errors: list[float] = []
     num_before = len(torch.reports)
 
     def worker(rank: int) -> None:
@@ -105,7 +99,8 @@ def _run_exchange(
         exchange.call(torch.distributed, inputs, outputs)
         if torch.carries_data:
             found = [each.numpy(timed=False).reshape(-1) for each in outputs or inputs]
-            results[rank] = np.concatenate(found)
+            wrong = np.abs(np.concatenate(found) - exchange.expected(values, rank))
+            errors.append(float(np.max(wrong, initial=0.0)))
 
     torch.multiprocessing.spawn(worker, nprocs=ranks)
     launches = torch.reports[num_before:]
@@ -117,11 +112,15 @@ def _run_exchange(
         all_store=exchange.operation is not Operation.BROADCAST,
         messages=_farthest([inputs[0] for inputs, _ in tensors]),
     )
+    machine, num_bytes = torch.machine, elements * F32_BYTES
+    sent_bytes, fabric = exchange.sent_share(ranks) * num_bytes, machine.spec.fabric
+    sent_ps = int(sent_bytes * PS_PER_US / (fabric.links * fabric.bytes_per_us))
+    work = Work(num_pes=machine.grid.num_pes, read_bytes=num_bytes if path.moves else 0)
     return BenchOutcome(
-        bound=_bound(torch, exchange, elements * F32_BYTES, path),
+        bound=bound_of(machine, work, path, {"SIP links": (sent_ps, fabric_ps(machine))}),
         launches=launches,
-        max_error=_error(exchange, values, results) if torch.carries_data else None,
-        tolerance=0.0,
+        max_error=max(errors) if torch.carries_data else None,
+        tolerance=0.0,  # sums of small whole numbers are exact
         notes=notes,
     )
 
@@ -157,23 +156,6 @@ def _farthest(tensors: Sequence[Tensor]) -> tuple[tuple[PeCoord, PeCoord], ...]:
     """
     last = [max(tensor.placement.homes) for tensor in tensors]
     return tuple((last[0], pe) for pe in last[1:])
-
-
-def _bound(torch: RuntimeContext, exchange: _Exchange, num_bytes: int, path: Path) -> Bound:
-    machine = torch.machine
-    work = Work(num_pes=machine.grid.num_pes, read_bytes=num_bytes if path.moves else 0)
-    fabric = machine.spec.fabric
-    sent_bytes = exchange.sent_share(machine.grid.num_sips) * num_bytes
-    sent_ps = int(sent_bytes * PS_PER_US / (fabric.links * fabric.bytes_per_us))
-    return bound_of(machine, work, path, {"SIP links": (sent_ps, fabric_ps(machine))})
-
-
-def _error(exchange: _Exchange, values: Array, results: dict[int, Array]) -> float:
-    """Return the largest error; sums of small whole numbers are exact."""
-    return max(
-        float(np.max(np.abs(found - exchange.expected(values, rank)), initial=0.0))
-        for rank, found in results.items()
-    )
 
 
 def _all_reduce(dist: Any, inputs: Tensors, _outputs: Tensors) -> None:

@@ -7,11 +7,9 @@ import numpy as np
 
 from tilewright import language as tl
 from tilewright.errors import BenchError
-from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
+from tilewright.host import LocalShard, LocalSize, RuntimeContext, Split
 from tilewright.programs.attention import (
-    LOG2_E,
     HeadDim,
-    Heads,
     KvHeads,
     QHeads,
     attend,
@@ -19,21 +17,20 @@ from tilewright.programs.attention import (
     begin_softmax,
     end_softmax,
     heads_of,
+    in_log2,
 )
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path
+from tilewright.programs.contract import BenchOutcome, BenchProgram, measured, row_error
 from tilewright.programs.inputs import (
     Array,
     Cubes,
     Draw,
     Pes,
-    Team,
     check_sizes,
     deploy,
     reserve,
     team_of,
 )
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import ProgramFit, fit_below
 
 
@@ -51,7 +48,7 @@ def decode_kernel(
     for head in range(kv_heads):
         for slot in range(slots):
             row = (head * slots + slot) * group * head_dim
-            q = _scaled(tl.load(q_ptr + row, shape=shape), scale)
+            q = in_log2(tl.load(q_ptr + row, shape=shape), scale)
             state = begin_softmax(group, head_dim)
             for first in range(starts[slot], starts[slot + 1], key_block):
                 num_keys = min(key_block, starts[slot + 1] - first)
@@ -62,10 +59,6 @@ def decode_kernel(
             if starts[slot] < starts[slot + 1]:
                 out = end_softmax(state).to(out_ptr.dtype.element_ty)
                 tl.store(out_ptr + row, out)
-
-
-def _scaled(q: Any, scale: float) -> Any:
-    return (q * (scale * LOG2_E)).to(q.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +131,6 @@ def _run(
     queries = draw.normal((*rows, batch.num_slots, heads.group, heads.dim), "f16")
     tokens = (*rows, batch.capacity, heads.dim)
     cache = _Cache(queries, draw.normal(tokens, "f16"), draw.normal(tokens, "f16"))
-    out, report = _launch(torch, team, heads, batch, cache, key_block)
-    num_tokens = batch.num_tokens
-    work = heads.work(team.num_pes, queries=requests, tokens=num_tokens, pairs=num_tokens)
-    return measured(
-        torch,
-        report,
-        work,
-        lambda: row_error(out.numpy(timed=False), _expected(batch, cache)),
-        tolerance=tolerance_of("f16"),
-        # keys by their starts
-        path=Path(pes=report.pes, loads=2, all_store=all(batch.lengths)),
-        notes=(f"{num_tokens} tokens, {batch.capacity} of them on the fullest cube",),
-    )
-
-
-def _launch(
-    torch: RuntimeContext, team: Team, heads: Heads, batch: Batch, cache: _Cache, key_block: int
-) -> tuple[Tensor, LaunchReport]:
     by_cube = team.policy(cube=Split(0), pe=Split(1))
     arrays = {"q": cache.queries, "k": cache.keys, "v": cache.values}
     q, k, v = (deploy(torch, name, array, by_cube) for name, array in arrays.items())
@@ -166,7 +141,17 @@ def _launch(
         LocalSize(k, 1), batch.num_slots, heads.group,
         batch.capacity, heads.dim, key_block, heads.scale,
     ).report  # fmt: skip
-    return out, report
+    num_tokens = batch.num_tokens
+    work = heads.work(team.num_pes, queries=requests, tokens=num_tokens, pairs=num_tokens)
+    return measured(
+        torch,
+        report,
+        work,
+        lambda: row_error(out.numpy(timed=False), _expected(batch, cache)),
+        # keys by their starts
+        path=Path(pes=report.pes, loads=2, all_store=all(batch.lengths)),
+        notes=(f"{num_tokens} tokens, {batch.capacity} of them on the fullest cube",),
+    )
 
 
 def _expected(batch: Batch, cache: _Cache) -> Array:

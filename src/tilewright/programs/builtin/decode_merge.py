@@ -10,12 +10,10 @@ from typing import Annotated, Any
 from tilewright import language as tl
 from tilewright.device.ipcq import RingSpec
 from tilewright.executor.neighbour import Neighbours
-from tilewright.host import LaunchReport, LocalShard, LocalSize, PeCoord, RuntimeContext, Tensor
+from tilewright.host import LocalShard, LocalSize, PeCoord, RuntimeContext
 from tilewright.language.kernel import ArrayArgument
 from tilewright.programs.attention import (
-    LOG2_E,
     HeadDim,
-    Heads,
     QHeads,
     SoftmaxState,
     attend,
@@ -23,12 +21,12 @@ from tilewright.programs.attention import (
     begin_softmax,
     end_softmax,
     heads_of,
+    in_log2,
     merge_softmax,
 )
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path
+from tilewright.programs.contract import BenchOutcome, BenchProgram, measured, row_error
 from tilewright.programs.inputs import (
-    Array,
     Cubes,
     Draw,
     Pes,
@@ -40,7 +38,6 @@ from tilewright.programs.inputs import (
     reserve,
     team_of,
 )
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import (
     Changes,
     Offer,
@@ -99,7 +96,7 @@ def _own(
     """Return the state of a head over the program's tokens."""
     tokens, group, head_dim, key_block = sizes
     q = tl.load(q_ptr + head * group * head_dim, shape=(group, head_dim))
-    scaled = (q * (scale * LOG2_E)).to(q.dtype)
+    scaled = in_log2(q, scale)
     state = begin_softmax(group, head_dim)
     for first in range(0, tokens, key_block):
         shape = (min(key_block, tokens - first), head_dim)
@@ -185,7 +182,18 @@ def _run(
     draw = Draw(torch)
     queries = draw.normal((heads.kv, heads.group, heads.dim), "f16")
     keys, values = (draw.normal((heads.kv, context, heads.dim), "f16") for _ in range(2))
-    out, report = _launch(torch, team, tree, heads, (queries, keys, values), key_block, slot)
+    q = deploy(torch, "q", queries, team.policy())
+    k, v = deploy(torch, "k", keys, team.split(1)), deploy(torch, "v", values, team.split(1))
+    out = reserve(torch, "out", queries.shape, "f16", Team(1, 1, 1).policy())
+    at_root = ArrayArgument(out.address + out.placement.local_offset(tree.root), out.dtype)
+    outs = {pe: at_root if pe == tree.root else None for pe in tree.children}
+    places = {pe: tree.place(pe) for pe in tree.children}
+    rings = Neighbours(tree.neighbours(), RingSpec(slot_bytes=slot))
+    report = torch.launch(
+        decode_merge_kernel, *map(LocalShard, (q, k, v)), PerPe(outs), LocalSize(k, 1),
+        PerPe(places), heads.kv, heads.group, heads.dim, key_block, heads.scale,
+        neighbours=rings if len(tree.children) > 1 else None,
+    ).report  # fmt: skip
     work = heads.work(team.num_pes, queries=team.num_pes, tokens=context, pairs=context, outputs=1)
     depth = tree.depth(tree.root)
     last = max(tree.children)
@@ -200,35 +208,9 @@ def _run(
         report,
         work,
         lambda: row_error(out.numpy(timed=False), attention_by_head(queries, keys, values)),
-        tolerance=tolerance_of("f16"),
         path=path,
         notes=(f"{team.num_pes} PEs merge in a tree, {depth} messages deep",),
     )
-
-
-def _launch(
-    torch: RuntimeContext,
-    team: Team,
-    tree: MergeTree,
-    heads: Heads,
-    arrays: tuple[Array, Array, Array],
-    key_block: int,
-    slot: int,
-) -> tuple[Tensor, LaunchReport]:
-    queries, keys, values = arrays
-    q = deploy(torch, "q", queries, team.policy())
-    k, v = deploy(torch, "k", keys, team.split(1)), deploy(torch, "v", values, team.split(1))
-    out = reserve(torch, "out", queries.shape, "f16", Team(1, 1, 1).policy())
-    at_root = ArrayArgument(out.address + out.placement.local_offset(tree.root), out.dtype)
-    outs = {pe: at_root if pe == tree.root else None for pe in tree.children}
-    places = {pe: tree.place(pe) for pe in tree.children}
-    rings = Neighbours(tree.neighbours(), RingSpec(slot_bytes=slot))
-    report = torch.launch(
-        decode_merge_kernel, *map(LocalShard, (q, k, v)), PerPe(outs), LocalSize(k, 1),
-        PerPe(places), heads.kv, heads.group, heads.dim, key_block, heads.scale,
-        neighbours=rings if len(tree.children) > 1 else None,
-    ).report  # fmt: skip
-    return out, report
 
 
 def _counts(offer: Offer, values: Values) -> Changes:

@@ -12,8 +12,13 @@ from tilewright import language as tl
 from tilewright.errors import BenchError
 from tilewright.host import LocalShard, LocalSize, RuntimeContext
 from tilewright.programs.bound import Work
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.contract import (
+    BenchOutcome,
+    BenchProgram,
+    measured,
+    row_error,
+    tolerance_of,
+)
 from tilewright.programs.inputs import (
     Array,
     Cubes,

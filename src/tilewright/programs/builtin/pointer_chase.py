@@ -10,10 +10,9 @@ from tilewright.errors import BenchError
 from tilewright.host import Interleave, RuntimeContext, Tensor
 from tilewright.machine import Machine
 from tilewright.machine.coords import PeCoord
-from tilewright.programs.bound import LATENCY
-from tilewright.programs.contract import BenchOutcome, BenchProgram, Bound
+from tilewright.programs.bound import LATENCY, Bound, Path, latency_of
+from tilewright.programs.contract import BenchOutcome, BenchProgram
 from tilewright.programs.inputs import Array, Draw, reserve, team_of
-from tilewright.programs.latency import Path, latency_of
 from tilewright.programs.parameter import Changes, Offer, ProgramFit, Values
 from tilewright.programs.probe.case import PROBE_CASES, Flow, Unfit
 from tilewright.units import format_ps
@@ -47,8 +46,12 @@ def _run(
     chain = reserve(torch, "chain", size, "i32", one_page_each)
     out = reserve(torch, "out", (1,), "i32", alone.policy())
     order = Draw(torch).integers.permutation(_nodes(chain, flow.target))[: hops + 1]
-    _check(hops, order)
-    chain.copy_(torch.from_numpy(_links(size, order)), timed=False)
+    if hops < 1 or order.size <= hops:
+        found, expected = f"hops={hops}", f"1 to {order.size - 1}: a page has no more nodes"
+        raise BenchError("pointer_chase", found, expected, "take fewer")
+    numbers = np.zeros(size, np.int32)
+    numbers[order[:-1]] = order[1:]  # each says where the next one is
+    chain.copy_(torch.from_numpy(numbers), timed=False)
     report = torch.launch(chase_kernel, chain, out, int(order[0]), hops, grid=(1,), on=out).report
     return BenchOutcome(
         bound=_bound(torch.machine, report.pes, flow.target, hops),
@@ -82,19 +85,6 @@ def _nodes(chain: Tensor, home: PeCoord) -> Array:
     (shard,) = (shard for shard in chain.shards if shard.home == home)
     starts = [np.arange(run.start, run.stop, NODE_BYTES) for run in shard.ranges]
     return np.concatenate(starts) // NUMBER_BYTES
-
-
-def _check(hops: int, order: Array) -> None:
-    if hops < 1 or order.size <= hops:
-        found, expected = f"hops={hops}", f"1 to {order.size - 1}: a page has no more nodes"
-        raise BenchError("pointer_chase", found, expected, "take fewer")
-
-
-def _links(size: tuple[int, ...], order: Array) -> Array:
-    """Each number says where the next one is."""
-    numbers = np.zeros(size, np.int32)
-    numbers[order[:-1]] = order[1:]
-    return numbers
 
 
 def _bound(machine: Machine, pes: tuple[PeCoord, ...], owner: PeCoord, hops: int) -> Bound:

@@ -10,7 +10,6 @@ from tilewright.errors import BenchError
 from tilewright.host import LaunchReport, LocalShard, LocalSize, RuntimeContext, Split, Tensor
 from tilewright.programs.attention import (
     F16_BYTES,
-    LOG2_E,
     HeadDim,
     Heads,
     KvHeads,
@@ -20,11 +19,11 @@ from tilewright.programs.attention import (
     begin_softmax,
     end_softmax,
     heads_of,
+    in_log2,
 )
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path
+from tilewright.programs.contract import BenchOutcome, BenchProgram, measured, row_error
 from tilewright.programs.inputs import Array, Draw, Pes, Team, check_sizes, deploy, reserve, team_of
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import ProgramFit, fit_below
 
 SCORE_TILE = (16, 128, 128)  # M, N, K of the products with the summaries
@@ -53,7 +52,7 @@ def quest_kernel(
             _choose_pages(q, low, high, chosen, pages, budget, head_dim)
         keys = head * pages * page_size * head_dim
         state = _attend_pages(
-            (q * (scale * LOG2_E)).to(q.dtype), k_ptr + keys, v_ptr + keys,
+            in_log2(q, scale), k_ptr + keys, v_ptr + keys,
             table_ptr + head * pages, chosen, budget, page_size, group, head_dim, turn,
         )  # fmt: skip
         out = end_softmax(state).to(out_ptr.dtype.element_ty)
@@ -116,13 +115,11 @@ class _Cache:
 
     @property
     def low(self) -> Array:
-        result: Array = self.keys.min(2)
-        return result
+        return np.asarray(self.keys.min(2))
 
     @property
     def high(self) -> Array:
-        result: Array = self.keys.max(2)
-        return result
+        return np.asarray(self.keys.max(2))
 
     def physical(self, logical: Array) -> Array:
         """Return pages in the order in which memory has them."""
@@ -167,7 +164,6 @@ def _run(
         report,
         work,
         lambda: _error(cache, fixed, chosen.numpy(timed=False), out.numpy(timed=False)),
-        tolerance=tolerance_of("f16"),
         path=Path(pes=report.pes, loads=2),  # what chooses pages, and the pages
         notes=(f"selection: {selection}, {budget} of {pages} pages",),
     )
@@ -240,8 +236,7 @@ def page_scores(queries: Array, low: Array, high: Array) -> Array:
         np.maximum(q[:, None] * wide_high, q[:, None] * wide_low).sum(-1)
         for q in np.moveaxis(queries.astype(np.float64), 1, 0)  # one query head of each group
     ]
-    result: Array = np.max(bounds, axis=0)
-    return result
+    return np.asarray(np.max(bounds, axis=0))
 
 
 def best_pages(scores: Array, budget: int) -> Array:

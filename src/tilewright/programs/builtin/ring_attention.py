@@ -28,8 +28,8 @@ from tilewright.programs.attention import (
     heads_of,
     num_pairs,
 )
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path
+from tilewright.programs.contract import BenchOutcome, BenchProgram, measured, row_error
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -42,7 +42,6 @@ from tilewright.programs.inputs import (
     reserve,
     team_of,
 )
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import (
     Changes,
     Offer,
@@ -118,7 +117,6 @@ def _run(
             collect_tokens(out.numpy(timed=False), deal.table, length),
             attention_by_head(queries, keys[:, 0], values[:, 0], causal=causal),
         ),
-        tolerance=tolerance_of("f16"),
         path=_path(lanes[0], deal, report.pes),
         messages={"passing keys and values": (passing_ps, 0)},
         notes=(note,),

@@ -9,8 +9,13 @@ import numpy as np
 from tilewright import language as tl
 from tilewright.host import LocalShard, LocalSize, RuntimeContext
 from tilewright.programs.bound import Work
-from tilewright.programs.check import measured, row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.contract import (
+    BenchOutcome,
+    BenchProgram,
+    measured,
+    row_error,
+    tolerance_of,
+)
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -56,15 +61,13 @@ def layer_norm_kernel(
 
 def _softmax(values: Array) -> Array:
     weights = np.exp(values - values.max(1, keepdims=True))
-    result: Array = weights / weights.sum(1, keepdims=True)
-    return result
+    return np.asarray(weights / weights.sum(1, keepdims=True))
 
 
 def _layer_norm(values: Array, weight: Array, bias: Array) -> Array:
     centred = values - values.mean(1, keepdims=True)
     scale = 1.0 / np.sqrt((centred**2).mean(1, keepdims=True) + EPS)
-    result: Array = centred * scale * weight + bias
-    return result
+    return np.asarray(centred * scale * weight + bias)
 
 
 @dataclass(frozen=True, slots=True)

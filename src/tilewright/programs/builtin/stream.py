@@ -6,9 +6,8 @@ import numpy as np
 
 from tilewright import language as tl
 from tilewright.host import LocalShard, LocalSize, RuntimeContext
-from tilewright.programs.bound import Work, bound_of, sum_bounds
-from tilewright.programs.check import row_error, tolerance_of
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path, Work, bound_of, sum_bounds
+from tilewright.programs.contract import BenchOutcome, BenchProgram, row_error, tolerance_of
 from tilewright.programs.inputs import (
     Array,
     Cubes,
@@ -22,7 +21,6 @@ from tilewright.programs.inputs import (
     reserve,
     team_of,
 )
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import ProgramFit, fit_shares
 
 FACTOR = 3.0

@@ -8,13 +8,11 @@ import numpy as np
 from tilewright import language as tl
 from tilewright.collectives.direction import Topology
 from tilewright.errors import BenchError
-from tilewright.host import LocalShard, PeCoord, RuntimeContext
-from tilewright.machine.build import Machine
-from tilewright.programs.bound import Work, bound_of
+from tilewright.host import LocalShard, RuntimeContext
+from tilewright.programs.bound import Path, Work
 from tilewright.programs.builtin.collective import F32_BYTES, Buffer
-from tilewright.programs.contract import BenchOutcome, BenchProgram, Bound
+from tilewright.programs.contract import BenchOutcome, BenchProgram, measured
 from tilewright.programs.inputs import Team, check_sizes, deploy, small_integers, team_of
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import (
     Changes,
     Offer,
@@ -160,14 +158,22 @@ def _sum_tiles(
     kernel = _KERNELS[topology][torch.machine.spec.pe.queue_commands == 1]
     places = PerPe({pe: rank for rank, pe in enumerate(pes)})
     report = torch.launch(kernel, LocalShard(tiles), elements, places, *shape).report
-    found = tiles.numpy(timed=False) if torch.carries_data else None
     num_cubes = len({(pe.sip, pe.cube) for pe in pes})
     cubes = "one cube" if num_cubes == 1 else f"{num_cubes} cubes"
-    return BenchOutcome(
-        bound=_bound(torch.machine, report.pes, elements * F32_BYTES, buffer),
-        launches=(report,),
-        max_error=None if found is None else float(np.abs(found - values.sum(0)).max()),
+    ends = report.pes[0], report.pes[-1]
+    pairs = tuple((sender, pe) for sender in ends for pe in report.pes if pe != sender)
+    opens = buffer != "hbm"  # where messages are written to slices before anybody reads them
+    sent_bytes = 2 * (ranks - 1) * values[0].nbytes // ranks  # all but a rank's share, twice
+    sent_ps = sent_bytes * PS_PER_US // torch.machine.spec.cube.noc.attach_bytes_per_us
+    return measured(
+        torch,
+        report,
+        Work(num_pes=ranks, read_bytes=values.nbytes, written_bytes=values.nbytes),
+        lambda: float(np.abs(tiles.numpy(timed=False) - values.sum(0)).max()),
         tolerance=0.0,
+        # everybody's sum depends on everybody's tile, so on that of the first and the last PE
+        path=Path(pes=report.pes, computes=ranks > 1, opens=opens, messages=pairs),
+        messages={"messages": (sent_ps, 0)},
         notes=(f"{ranks} PEs of {cubes}, slots of the rings in {buffer.upper()}",),
     )
 
@@ -181,21 +187,6 @@ def _team(torch: RuntimeContext, name: str, ranks: int) -> Team:
         raise BenchError(name, f"{ranks} PEs", expected, fix)
     num_cubes = -(-ranks // grid.num_pes_per_cube)
     return team_of(torch, cubes=num_cubes, pes=min(ranks, grid.num_pes_per_cube))
-
-
-def _bound(machine: Machine, pes: tuple[PeCoord, ...], tile_bytes: int, buffer: str) -> Bound:
-    """Bound the sum: each tile is read and written once, and all but a rank's share is sent twice.
-
-    Everybody's sum depends on everybody's tile, so on that of the first and the last PE.
-    """
-    ranks = len(pes)
-    work = Work(num_pes=ranks, read_bytes=ranks * tile_bytes, written_bytes=ranks * tile_bytes)
-    pairs = tuple((sender, pe) for sender in (pes[0], pes[-1]) for pe in pes if pe != sender)
-    opens = buffer != "hbm"  # where messages are written to slices before anybody reads them
-    path = Path(pes=pes, computes=ranks > 1, opens=opens, messages=pairs)
-    sent_bytes = 2 * (ranks - 1) * tile_bytes // ranks
-    sent_ps = sent_bytes * PS_PER_US // machine.spec.cube.noc.attach_bytes_per_us
-    return bound_of(machine, work, path, {"messages": (sent_ps, 0)})
 
 
 def _line_program(

@@ -6,11 +6,9 @@ import numpy as np
 
 from tilewright import language as tl
 from tilewright.host import RuntimeContext
-from tilewright.programs.bound import Work, bound_of
-from tilewright.programs.check import row_error
-from tilewright.programs.contract import BenchOutcome, BenchProgram
+from tilewright.programs.bound import Path, Work, bound_of
+from tilewright.programs.contract import BenchOutcome, BenchProgram, row_error
 from tilewright.programs.inputs import Array, Cubes, Pes, Sips, deploy, reserve, team_of
-from tilewright.programs.latency import Path
 from tilewright.programs.parameter import ProgramFit, fit_team
 
 NUMBER_BYTES = 4

@@ -49,9 +49,7 @@ def path_of(machine: Machine, flow: Flow) -> FlowPath:
     if flow.issuer is None:
         source, spread = machine.host, flow.target.pe
     else:
-        issuer = flow.issuer
-        source = machine.node_of(NodeKind.PE_DMA, issuer)
-        spread = issuer.pe
+        source, spread = machine.node_of(NodeKind.PE_DMA, flow.issuer), flow.issuer.pe
     out = machine.route(source, target, Traffic.REQUEST, spread)
     back = machine.route(target, source, Traffic.RESPONSE, spread)
     return FlowPath(flow, tuple(link for link, _ in out), tuple(link for link, _ in back))
@@ -64,8 +62,7 @@ def bound_ps(machine: Machine, paths: Sequence[FlowPath]) -> int:
     flows = Counter(path.flow.target for path in paths)
     for path in paths:
         cost = _Cost(machine, path, is_shared=flows[path.flow.target] > 1)
-        bounds.append(cost.first_packet_ps())
-        bounds.append(cost.window_ps())
+        bounds += (cost.first_packet_ps(), cost.window_ps())
         for resource, use in cost.uses():
             uses[resource].append(use)
     bounds += (
@@ -89,6 +86,7 @@ class _Cost:
         self._out = [least_link(machine, link) for link in path.out]
         self._back = [least_link(machine, link) for link in path.back]
         self._writes = path.flow.access is Access.WRITE
+        self._hit_ps = open_access_ps(self._spec.cube.hbm, is_write=self._writes)
 
     def first_packet_ps(self) -> int:
         """The first packet alone; exact on an idle machine."""
@@ -103,9 +101,8 @@ class _Cost:
         window = window_packets(self._machine, Channel(owner, flow.access, flow.channel))
         rounds = (packets - 1) // window
         rest_bytes = flow.num_bytes - (packets - 1) * self._spec.packet_bytes
-        hit_ps = self._hit_ps()
-        round_ps = self._trip_ps(self._spec.packet_bytes, hit_ps)
-        return rounds * round_ps + self._trip_ps(rest_bytes, hit_ps)
+        round_ps = self._trip_ps(self._spec.packet_bytes, self._hit_ps)
+        return rounds * round_ps + self._trip_ps(rest_bytes, self._hit_ps)
 
     def uses(self) -> Iterable[tuple[object, _Use]]:
         data = num_flits(self._flow.num_bytes, flit_bytes=self._spec.flit_bytes)
@@ -113,7 +110,7 @@ class _Cost:
         out_flits, back_flits = (data, packets) if self._writes else (packets, data)
         there_ps, home_ps = sum(self._steps(self._out)), sum(self._steps(self._back))
         access_ps = self._access_ps(1)
-        behind_ps = self._hit_ps() + home_ps
+        behind_ps = self._hit_ps + home_ps
         yield from self._leg_uses(self._path.out, self._out, out_flits, 0, behind_ps)
         reach_ps = there_ps + access_ps
         yield from self._leg_uses(self._path.back, self._back, back_flits, reach_ps, 0)
@@ -144,11 +141,8 @@ class _Cost:
 
     def _access_ps(self, num_bytes: int) -> int:
         if self._is_shared or self._spec.cube.hbm.impl is not None:
-            return self._hit_ps()
+            return self._hit_ps
         return first_access_ps(self._spec.cube.hbm, num_bytes, is_write=self._writes)
-
-    def _hit_ps(self) -> int:
-        return open_access_ps(self._spec.cube.hbm, is_write=self._writes)
 
     def _steps(self, links: Iterable[Link]) -> list[int]:
         """What a flit needs at least on each link."""

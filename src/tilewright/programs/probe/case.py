@@ -74,8 +74,8 @@ def _links_between(machine: Machine, source: int, cube: CubeCoord, pe: int = 0) 
     return len(machine.route(source, target, Traffic.REQUEST, pe))
 
 
-def _cubes(machine: Machine, sip: int = 0) -> list[CubeCoord]:
-    return [cube for cube in machine.grid.cubes() if cube.sip == sip]
+def _cubes(machine: Machine) -> list[CubeCoord]:
+    return [cube for cube in machine.grid.cubes() if cube.sip == 0]
 
 
 def _pes(machine: Machine, cube: CubeCoord) -> list[PeCoord]:

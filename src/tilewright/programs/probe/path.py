@@ -80,17 +80,12 @@ def _sorted_out(found: PathInput) -> _Packets:
         for hop in hops:
             met = packets.accesses.get(packet)
             if met is not None and met.refresh_ps and hop.server in found.refreshes:
-                _add_closed(packets.closed_ps[hop.server], found, hop, met)
+                # a refresh closed the memory since it was due, as this access tells
+                since_ps = found.refreshes[hop.server].last_due_ps(met.done_ps)
+                until_ps = max(since_ps, hop.start_ps) + met.refresh_ps
+                closed_ps = packets.closed_ps[hop.server]
+                closed_ps[since_ps] = max(closed_ps.get(since_ps, 0), until_ps)
     return packets
-
-
-def _add_closed(
-    closed_ps: dict[int, int], found: PathInput, hop: TraceRecord, access: MemoryRecord
-) -> None:
-    """From when to when a refresh closed the memory, as an access that met it tells."""
-    since_ps = found.refreshes[hop.server].last_due_ps(access.done_ps)
-    until_ps = max(since_ps, hop.start_ps) + access.refresh_ps
-    closed_ps[since_ps] = max(closed_ps.get(since_ps, 0), until_ps)
 
 
 def _add_packet(parts: dict[str, int], found: PathInput, packets: _Packets, packet: int) -> int:

@@ -114,7 +114,11 @@ def _plan(
                 flows = list(deal_to_channels(machine, case.build(machine, num_bytes)))
                 _check_fit(machine, num_bytes, flows, is_asked=bool(sizes))
             except Unfit as reason:
-                _check_unnamed(machine, case, names, reason)
+                if case.name in names:
+                    what = f"machine {machine.spec.name!r}: {reason}"
+                    expected = f"one that has the parts for case {case.name!r}"
+                    fix = "leave the case out or choose another machine"
+                    raise SpecError("probe", what, expected, fix) from reason
                 skipped.append(SkippedCase(case=case.name, reason=str(reason)))
                 break
             planned.append(_Load(case, num_bytes, flows))
@@ -141,13 +145,6 @@ def _check_fit(machine: Machine, num_bytes: int, flows: Sequence[Flow], *, is_as
     if is_asked:
         raise SpecError("probe", what, f"at most {capacity} bytes of a slice", "use fewer bytes")
     raise Unfit(f"a slice has {capacity} bytes, too few for {what}")
-
-
-def _check_unnamed(machine: Machine, case: ProbeCase, names: Sequence[str], reason: Unfit) -> None:
-    if case.name in names:
-        what = f"machine {machine.spec.name!r}: {reason}"
-        expected = f"one that has the parts for case {case.name!r}"
-        raise SpecError("probe", what, expected, "leave the case out or choose another machine")
 
 
 def _probe(
@@ -262,20 +259,17 @@ def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, BankedRef
 
 def _bottleneck(device: Device, latency_ps: int) -> tuple[str, float]:
     """The link or memory that was in use for the greatest share of the time."""
-    found: list[tuple[float, str]] = []
-    servers = device.engine.statistics().servers
-    for link, server in device.links.items():
-        share = servers[server].busy_ps / latency_ps
-        found.append((share, device.machine.link_name(link)))
-    is_user_memory = device.machine.spec.cube.hbm.impl is not None
+    machine, servers = device.machine, device.engine.statistics().servers
+    found = [
+        (servers[server].busy_ps / latency_ps, machine.link_name(link))
+        for link, server in device.links.items()
+    ]
     for node, server in device.memories.items():
-        if is_user_memory:
-            share = servers[server].busy_ps / latency_ps
-            found.append((share, device.machine.nodes[node].name))
-            continue
-        channels = device.engine.memory_counters(server)
-        used_ps = sum(channel.busy_ps + channel.refresh_ps for channel in channels)
-        name = device.machine.nodes[node].name
-        found.append((used_ps / (len(channels) * latency_ps), name))
+        share = servers[server].busy_ps / latency_ps
+        if machine.spec.cube.hbm.impl is None:
+            channels = device.engine.memory_counters(server)
+            used_ps = sum(channel.busy_ps + channel.refresh_ps for channel in channels)
+            share = used_ps / (len(channels) * latency_ps)
+        found.append((share, machine.nodes[node].name))
     share, name = max(found, key=lambda item: item[0])
     return name, share

@@ -12,9 +12,7 @@ from tilewright.attention.codegen import Stage
 from tilewright.attention.graph import Graph, Side
 from tilewright.attention.ops.leaf import FieldRead
 from tilewright.machine.build import Machine
-from tilewright.programs.bound import Work, bound_of
-from tilewright.programs.contract import Bound
-from tilewright.programs.latency import Path
+from tilewright.programs.bound import Bound, Path, Work, bound_of
 
 Int64s = npt.NDArray[np.int64]
 TABLE_BYTES = 8  # of an entry of the page table

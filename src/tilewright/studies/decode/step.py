@@ -46,7 +46,7 @@ from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
-from tilewright.programs.contract import Bound
+from tilewright.programs.bound import Bound
 from tilewright.records import Bottleneck
 from tilewright.records.phases import PhaseSpread
 from tilewright.studies.decode.ideal import IdealStep, ideal_step

@@ -13,7 +13,7 @@ from functools import partial
 from tilewright.collectives.algorithm import checked_plan
 from tilewright.collectives.algorithms import ALGORITHMS
 from tilewright.collectives.operation import Call, Operation, goal_of, start_of
-from tilewright.collectives.plan import Plan, Script, check_plan, ring_gather
+from tilewright.collectives.plan import Plan, Script, check_plan, ring_pass
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_NS, PS_PER_US
 from tilewright.validation.collective.run import (
@@ -76,7 +76,7 @@ def _scatter_and_gather(script: Script, num_ranks: int) -> None:
             far = rank + distance
             script.move(turn, rank, far, range(far, far + distance), combines=False)
     parts = [[rank] for rank in range(num_ranks)]
-    ring_gather(script, len(distances), range(num_ranks), parts)
+    ring_pass(script, len(distances), range(num_ranks), parts, combines=False)
 
 
 def _distances(num_ranks: int) -> list[int]:

@@ -12,7 +12,7 @@ from tilewright.collectives.choose import Choice, Chooser, LaneCall, placed_call
 from tilewright.collectives.cost import way_of
 from tilewright.collectives.critical import Prediction
 from tilewright.collectives.group import Group, RankPlaces, sip_ranks, targets_of
-from tilewright.collectives.operation import Call, Operation, Reduction
+from tilewright.collectives.operation import Call, Operation
 from tilewright.collectives.rings import RingBook
 from tilewright.collectives.run import start_collective
 from tilewright.collectives.tuning import RingOptions, TuningSpec
@@ -24,9 +24,7 @@ from tilewright.host import DPPolicy, RuntimeContext, Split
 from tilewright.language.dtype import float32
 from tilewright.machine.build import Machine, shift_refresh
 from tilewright.machine.node import LinkKind, NodeKind
-from tilewright.programs.bound import Work, bound_of
-from tilewright.programs.contract import Bound
-from tilewright.programs.latency import Path
+from tilewright.programs.bound import Bound, Path, Work, bound_of
 from tilewright.records.bench import CollectiveRow
 from tilewright.runtime.deployment import Deployments
 from tilewright.units import PS_PER_US
@@ -155,8 +153,7 @@ def _run(
         before = device.engine.statistics()
         pending = [
             start_collective(
-                torch.driver, owner, book, group, rank, call, choice.algorithm,
-                of_rank, Reduction.SUM, choice.tuning, carries_data=False,
+                torch.driver, owner, book, group, rank, call, choice, of_rank, carries_data=False
             )
             for rank, of_rank in enumerate(buffers)
         ]  # fmt: skip

@@ -18,7 +18,7 @@ from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.loading import KernbenchProgram
 from tilewright.interop.kernbench.topology import resolve_topology
 from tilewright.machine.build import Machine
-from tilewright.programs.check import row_error, tolerance_of
+from tilewright.programs.contract import row_error, tolerance_of
 from tilewright.validation.engine_run import machine_named
 from tilewright.validation.finding import Finding, Row, at_most
 from tilewright.validation.kernbench import values

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import BenchError
-from tilewright.programs.check import row_error, tolerance_of
+from tilewright.programs.contract import row_error, tolerance_of
 
 
 def test_an_error_is_relative_to_its_own_row() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tilewright.device.least_time import between_ps, command_times
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
-from tilewright.programs.latency import Latency, Path, latency_of
+from tilewright.programs.bound import Latency, Path, latency_of
 
 PE, NEXT = PeCoord(0, 0, 0), PeCoord(0, 0, 1)
 ISSUE_PS, DISPATCH_PS, WALK_PS = 2_000, 1_000, 50_000
