@@ -238,17 +238,27 @@ def rounded(value: Operand, target: ValueType) -> str:
     name = value.name
     if value.type.shape != target.shape:
         name = f"tl.broadcast_to({name}, (1, {padded(rows)}, {padded(columns)}))"
-    if target.dtype in (DType.FLOAT16, DType.BFLOAT16):
-        return f"{name}.to(tl.{target.dtype}).to(tl.float32)"
-    return _held(name, target.dtype)
+    return rounded_float(name, target.dtype)
+
+
+def rounded_float(name: str, dtype: DType) -> str:
+    """Round to the steps of a type and into its range, in the type that is computed with."""
+    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+        return f"{name}.to(tl.{dtype}).to(tl.float32)"
+    return _held(name, dtype)
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """Return the least and the largest integer of a type."""
+    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
 
 def _held(name: str, dtype: DType) -> str:
-    """Hold a value in the range of a type and in its steps, in the type that is computed with."""
+    """Hold a value in the range of a type of one byte or less, and in its steps."""
     if dtype in ROUNDINGS:
         return f"{ROUNDINGS[dtype]}({name})"
     if dtype in (DType.INT8, DType.INT4):
-        low, high = -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+        low, high = integer_range(dtype)
         return f"tl.minimum(tl.maximum({name}, {low}), {high})"
     return name
 

@@ -82,16 +82,16 @@ class SideEmitter:
             elif is_weighted(node):
                 expression = weighted_expression(node, self.value, self.body)
             else:
-                expression = self._expression(node, tuple(map(self.value, node.inputs)))
+                expression = self._expression(node, *map(self.value, node.inputs))
             self.body.add(f"{self.names[node]} = {expression}", remark=remark_of(node))
             self.done[node] = Operand(self.names[node], node.type)
         return self.done[node]
 
-    def _expression(self, node: Node, operands: tuple[Operand, ...]) -> str:
+    def _expression(self, node: Node, *operands: Operand) -> str:
         kind = type(node.op)
         emitter = ELEMENTWISE.get(kind) or INNER.get(kind)
         if emitter is not None and getattr(node.op, "dim", None) != 0:
-            return emitter(node.op, operands, self.body)
+            return emitter(node.op, self.body, *operands)
         if kind in self.positions:
             text = self.positions[kind]
             return text if isinstance(text, str) else text(self.body)

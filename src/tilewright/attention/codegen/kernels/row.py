@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.attention.codegen.expression.elementwise import identity, number
+from tilewright.attention.codegen.expression.inner import REDUCTIONS
 from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.neighbour import NEIGHBOURS
 from tilewright.attention.codegen.kernels.row_work import COMBINED, OUTSIDE, RowWork
@@ -21,14 +22,6 @@ from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_s
 from tilewright.attention.codegen.source.tree import Source, Statement, called, joined, lines
 from tilewright.attention.graph import DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
-
-_REDUCTIONS: dict[type[Op], str] = {
-    reduce.Sum: "sum",
-    reduce.Mean: "sum",
-    reduce.L2Norm: "sum",
-    reduce.Max: "max",
-    reduce.Min: "min",
-}
 
 
 def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]) -> Emitted:
@@ -95,7 +88,7 @@ def _is_outside(call: ast.Call) -> bool:
 
 def _reduction(work: RowWork) -> Source:
     op: Any = work.node.op
-    reduction, dtype = _REDUCTIONS[type(op)], work.dtype
+    reduction, dtype = REDUCTIONS[type(op)], work.dtype
     empty = identity(reduction, work.node.type.dtype)
     final = "found"
     if isinstance(op, reduce.L2Norm):
@@ -227,7 +220,7 @@ def _selected_tokens(work: RowWork) -> Source:
 RowEmitter = Callable[[RowWork], Source]
 
 ROW_OPS: dict[type[Op], RowEmitter] = {
-    **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys(REDUCTIONS, _reduction),
     reduce.ArgMax: _arg_max,
     page_axis.Softmax: _softmax,
     page_axis.Normalize: _normalize,
