@@ -57,23 +57,37 @@ def saved_stop(body: Body) -> str:
     return body.once("saved_stop", "tl.load(saved_pages + row)")
 
 
-def load(place: str, conditions: list[str], dtype: DType, initial: float = 0.0) -> str:
-    """Load elements as they are stored, ``initial`` where a condition does not hold."""
-    other = repr(float(initial)) if dtype.is_float else str(int(initial))
-    return load_source(place, conditions, other)
+def load_stored(
+    memory: str, entry: str, window: Window, conditions: list[str], body: Body, initial: float = 0.0
+) -> str:
+    """Load part of an entry as it is stored, ``initial`` where a condition does not hold."""
+    whole, conditions = window.whole, [*conditions, *body.inside(window.shape)]
+    place = body.place(memory, entry, window.shape, whole.shape, window.skip)
+    return load_source(place, conditions, literal(initial, whole.dtype))
 
 
 def load_entry(
     memory: str, entry: str, window: Window, conditions: list[str], body: Body, initial: float = 0.0
 ) -> str:
-    """Load part of an entry of memory, in the type that it is computed with."""
-    whole, conditions = window.whole, [*conditions, *body.inside(window.shape)]
-    if whole.dtype is DType.INT4:
-        flat = body.flat(window.shape, whole.shape, window.skip)
-        mask = " & ".join(conditions)
-        return load_packed(memory, entry, packed_bytes(whole), flat, mask, initial)
-    place = body.place(memory, entry, window.shape, whole.shape, window.skip)
-    return computed(load(place, conditions, whole.dtype, initial), whole.dtype)
+    """Load part of an entry of memory, in the type that it is computed with.
+
+    Of halves of bytes the lower one comes first.
+    """
+    whole = window.whole
+    if whole.dtype is not DType.INT4:
+        loaded = load_stored(memory, entry, window, conditions, body, initial)
+        return computed(loaded, whole.dtype)
+    mask = " & ".join([*conditions, *body.inside(window.shape)])
+    flat = body.flat(window.shape, whole.shape, window.skip)
+    place = f"{memory} + {entry} * {packed_bytes(whole)} + ({flat}) // 2"
+    loaded = f"tl.load({place}, mask={mask}, other=0).to(tl.int32)"
+    signed = f"((({loaded} >> (({flat}) % 2 * 4)) & 15) ^ 8) - 8"
+    return signed if initial == 0 else f"tl.where({mask}, {signed}, {int(initial)})"
+
+
+def literal(value: float, dtype: DType) -> str:
+    """Return a number in the kind of a type."""
+    return repr(float(value)) if dtype.is_float else str(int(value))
 
 
 def pool_entry(window: Window, body: Body) -> tuple[str, str]:
@@ -107,7 +121,8 @@ def load_parameter(node: Node, body: Body) -> str | None:
         return None
     whole = window.whole
     place = body.place(table_of(window.source, body), "", window.shape, whole.shape, window.skip)
-    return computed(load(place, body.inside(window.shape), whole.dtype), whole.dtype)
+    zero = literal(0, whole.dtype)
+    return computed(load_source(place, body.inside(window.shape), zero), whole.dtype)
 
 
 def load_input(window: Window, body: Body) -> str:
@@ -131,9 +146,15 @@ def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
     """Load what a request keeps between steps, and what was learned; None for other nodes."""
     match node.op:
         case leaf.AttentionMass():
-            return _load_mass(node, mass_memory("state"), body)
+            memory = mass_memory("state")
         case leaf.PromptMass(window=queries):
-            return _load_mass(node, f"prompt_mass_{queries}_state", body)
+            memory = f"prompt_mass_{queries}_state"
+        case _:
+            memory = ""
+    if memory:
+        body.need(memory, f"{holds(node.type, 'rows, pages')}: 0 where nothing is known")
+        whole = Window(node, node.type.shape)
+        return load_entry(row_start(body, memory), "page", whole, ["there"], body)
     window = window_of(node)
     if window is not None and isinstance(window.source.op, leaf.StateRead):
         name = window.source.op.variable
@@ -161,13 +182,6 @@ def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> st
         *pool_entry(window, body), window, ["(page < num_full)"], body, state.initial
     )
     return f"tl.where({kept}, {found}, {start})"
-
-
-def _load_mass(node: Node, memory: str, body: Body) -> str:
-    body.need(memory, f"{holds(node.type, 'rows, pages')}: 0 where nothing is known")
-    place = body.place(row_start(body, memory), "page", node.type.shape, node.type.shape)
-    conditions = ["there", *body.inside(node.type.shape)]
-    return computed(load(place, conditions, DType.FLOAT32), DType.FLOAT32)
 
 
 ROUNDINGS = {DType.FLOAT8_E4M3: "round_to_e4m3", DType.FLOAT8_E5M2: "round_to_e5m2"}
@@ -199,16 +213,6 @@ def computed(loaded: str, dtype: DType) -> str:
 def converted(text: str, stored: DType, wanted: DType) -> str:
     """Convert a value to the type that it is multiplied in."""
     return text if stored is wanted else f"{text}.to(tl.{wanted})"
-
-
-def load_packed(
-    memory: str, entry: str, entry_bytes: int, flat: str, mask: str, initial: float
-) -> str:
-    """Load halves of bytes at flat positions of an entry, the lower half first, as int32."""
-    place = f"{memory} + {entry} * {entry_bytes} + ({flat}) // 2"
-    loaded = f"tl.load({place}, mask={mask}, other=0).to(tl.int32)"
-    signed = f"((({loaded} >> (({flat}) % 2 * 4)) & 15) ^ 8) - 8"
-    return signed if initial == 0 else f"tl.where({mask}, {signed}, {int(initial)})"
 
 
 def store(

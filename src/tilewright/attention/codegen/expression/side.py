@@ -1,5 +1,6 @@
 """Emitting the nodes of one side into a kernel: leaves by loads, the others by expressions."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -59,24 +60,24 @@ CACHE_POSITIONS: PositionTable = {
     position.TokenValid: lambda body: f"{body.index(1, body.page_size)} < {_tokens(body)}",
 }
 
-Loader = Callable[[Node, Body], str | None]
-"""The expression of a value that comes from memory; None if it does not."""
 
-
-@dataclass(slots=True)
-class SideEmitter:
+@dataclass(slots=True, kw_only=True)
+class SideEmitter(ABC):
     """Emits each node once, inputs first, in the order in which they are asked for."""
 
     body: Body
     names: Mapping[Node, str]
-    load: Loader
     positions: PositionTable
     done: dict[Node, Operand] = field(default_factory=dict)
     loaded: set[Node] = field(default_factory=set)
 
+    @abstractmethod
+    def load(self, node: Node) -> str | None:
+        """Return the expression of a value that comes from memory; None if it does not."""
+
     def value(self, node: Node) -> Operand:
         if node not in self.done:
-            expression = self.load(node, self.body)
+            expression = self.load(node)
             if expression is not None:
                 self.loaded.add(node)
             elif is_weighted(node):

@@ -1,7 +1,6 @@
 """Statements of kernels whose pages look at other pages of their row."""
 
 from collections.abc import Callable
-from typing import Any
 
 from tilewright.attention.codegen.expression.elementwise import identity, number
 from tilewright.attention.codegen.kernels.row_work import COMBINED, RowWork
@@ -12,13 +11,12 @@ from tilewright.attention.ops import choose, page_axis
 
 
 def _shift_pages(work: RowWork) -> Source:
-    op: Any = work.node.op
-    fill = number(op.fill) if work.dtype.is_float else str(int(op.fill))
+    fill = number(work.op.fill) if work.dtype.is_float else str(int(work.op.fill))
     if work.node.type.dtype is DType.BOOL:
-        fill = str(int(bool(op.fill)))
+        fill = str(int(bool(work.op.fill)))
     return lines(f"""
         {work.tiles("0", "num_pages")}
-            other = page + {op.offset}
+            other = page + {work.op.offset}
             inside = (page < num_pages) & (other >= 0) & (other < num_pages)
             value = {work.load("inside", "0", "other")}
             value = tl.where(inside, value, {fill})
@@ -28,19 +26,18 @@ def _shift_pages(work: RowWork) -> Source:
 
 def _pool_pages(work: RowWork) -> Source:
     """Reduce a window of pages, which is shorter at the ends of the span."""
-    op: Any = work.node.op
-    reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
+    reduction = "sum" if work.op.kind is page_axis.Kind.MEAN else str(work.op.kind)
     empty = identity(reduction, DType.FLOAT32)
     mean = ""
-    if op.kind is page_axis.Kind.MEAN:
-        last = f"tl.minimum(page + {op.after}, stop - 1)"
-        count = f"{last} - tl.maximum(page - {op.before}, first) + 1"
+    if work.op.kind is page_axis.Kind.MEAN:
+        last = f"tl.minimum(page + {work.op.after}, stop - 1)"
+        count = f"{last} - tl.maximum(page - {work.op.before}, first) + 1"
         mean = f"found = tl.div_rn(found, tl.maximum({count}, 1).to(tl.float32))"
     found = COMBINED[reduction].format("found", "value")
     turn = lines(f"""
         {work.tiles()}
             found = tl.full(({work.tile},), {empty}, tl.float32)
-            for offset in range(-{op.before}, {op.after + 1}):
+            for offset in range(-{work.op.before}, {work.op.after + 1}):
                 other = page + offset
                 inside = (page < stop) & (other >= first) & (other < stop)
                 value = tl.where(inside, {work.load("inside", "0", "other")}, {empty})
@@ -54,8 +51,7 @@ def _pool_pages(work: RowWork) -> Source:
 
 def _conv1d(work: RowWork) -> Source:
     """Convolve along pages, with zeros before the first page of the span."""
-    op: Any = work.node.op
-    taps = [[value for row in tap for value in row] for tap in op.weight]
+    taps = [[value for row in tap for value in row] for tap in work.op.weight]
     terms = Source()
     for back, tap in enumerate(taps):
         inside = f"(page < stop) & (page - {back} >= first)"
@@ -66,9 +62,8 @@ def _conv1d(work: RowWork) -> Source:
             value = {value}
             found += value * weight
         """)
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         {work.tiles()}
             found = tl.zeros(({work.tile},), tl.float32)
             {terms}
@@ -90,14 +85,12 @@ def _weight_code(tap: list[float]) -> Source:
 
 def _cum_sum(work: RowWork) -> Source:
     """Add up tile by tile with what came before; in reverse from the last page on."""
-    op: Any = work.node.op
     page, inside = f"start + tl.arange(0, {work.tile})", "page < stop"
-    if op.reverse:
+    if work.op.reverse:
         page = f"stop - 1 - (start - first) - tl.arange(0, {work.tile})"
         inside = "page >= first"
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         before = tl.zeros((), tl.{work.dtype})
         for start in range(first, stop, {work.tile}):
             page = {page}
@@ -116,7 +109,7 @@ def _gather(work: RowWork) -> Source:
         return lines(f"""
             other = tl.load({index})
             inside = {inside}
-            {work.store_row(work.load("inside", "0", "other"))}
+            {work.store(work.load("inside", "0", "other"))}
         """)
     return lines(f"""
         {work.tiles("0", "num_pages")}

@@ -2,7 +2,6 @@
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tilewright.attention.codegen.expression.elementwise import identity, number
 from tilewright.attention.codegen.expression.inner import REDUCTIONS
@@ -20,7 +19,7 @@ from tilewright.attention.codegen.source.builder import Body, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Source, Statement, called, joined, lines
-from tilewright.attention.graph import DType, Node, Op
+from tilewright.attention.graph import FORMAT, DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
 
@@ -45,13 +44,18 @@ def _traffic(work: RowWork, statements: Sequence[Statement]) -> Traffic:
 
     Pages outside of a span are few, and are not counted.
     """
-    page_bytes = head_bytes = 0
+    moved, page_bytes, head_bytes = {}, 0, 0
+    for name, item in (("tl.load", work.source), ("tl.store", work.node)):
+        size = MARK_BYTES if item.type.dtype is DType.BOOL else NUMBER_BYTES
+        moved[name] = column_bytes(work.columns, size, is_written=item is work.node)
     for statement in (item for loop in statements for item in loop.body):
-        moved, turns = _moved_bytes(work, statement), _turns(statement.syntax)
+        calls = called([statement])
+        num_bytes = sum(moved.get(name, 0) for name, call in calls if not _is_outside(call))
+        turns = _turns(statement.syntax)
         if turns is None:  # one for each KV head
-            head_bytes += moved
+            head_bytes += num_bytes
         else:
-            page_bytes += turns * moved
+            page_bytes += turns * num_bytes
     return Traffic(Stage.SCORING, page_bytes=page_bytes, head_bytes=head_bytes)
 
 
@@ -66,46 +70,29 @@ def _turns(syntax: ast.stmt) -> int | None:
     return 1
 
 
-def _moved_bytes(work: RowWork, statement: Statement) -> int:
-    """Count the bytes of a page with all its columns, each time: bools take a byte in memory."""
-    read, written = (
-        column_bytes(
-            work.columns,
-            MARK_BYTES if item.type.dtype is DType.BOOL else NUMBER_BYTES,
-            is_written=item is work.node,
-        )
-        for item in (work.source, work.node)
-    )
-    moved = {"tl.load": read, "tl.store": written}
-    calls = called([statement])
-    return sum(moved.get(name, 0) for name, call in calls if not _is_outside(call))
-
-
 def _is_outside(call: ast.Call) -> bool:
     masks = [item.value for item in call.keywords if item.arg == "mask"]
     return any(isinstance(mask, ast.Name) and mask.id == OUTSIDE for mask in masks)
 
 
 def _reduction(work: RowWork) -> Source:
-    op: Any = work.node.op
-    reduction, dtype = REDUCTIONS[type(op)], work.dtype
+    reduction, dtype = REDUCTIONS[type(work.op)], work.dtype
     empty = identity(reduction, work.node.type.dtype)
     final = "found"
-    if isinstance(op, reduce.L2Norm):
+    if isinstance(work.op, reduce.L2Norm):
         final = "tl.sqrt_rn(found)"
-    elif isinstance(op, reduce.Mean):
+    elif isinstance(work.op, reduce.Mean):
         final = "tl.div_rn(found, tl.maximum(stop - first, 1).to(tl.float32))"
-    squared = "value = value * value" if isinstance(op, reduce.L2Norm) else ""
-    span = work.span()
+    squared = "value = value * value" if isinstance(work.op, reduce.L2Norm) else ""
     return lines(f"""
-        {span}
+        {work.span()}
         found = tl.full((), {empty}, tl.{dtype})
         {work.tiles()}
             value = {work.load("page < stop", empty)}
             {squared}
             found = {COMBINED[reduction].format("found", f"tl.{reduction}(value, 0)")}
         found = tl.where(stop > first, {final}, 0)
-        {work.store_row("found")}
+        {work.store("found")}
     """)
 
 
@@ -115,9 +102,8 @@ def _arg_max(work: RowWork) -> Source:
     lowest = identity("max", dtype)
     value = work.load("page < stop", lowest, dtype=dtype)
     numbers = f"value = tl.where(value == value, value, {lowest})" if dtype.is_float else ""
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         largest = tl.full((), {lowest}, tl.{dtype})
         found = tl.zeros((), tl.int32) + first
         {work.tiles()}
@@ -127,18 +113,16 @@ def _arg_max(work: RowWork) -> Source:
             place = tl.min(tl.where(value == here, page, 2147483647), 0)
             found = tl.where(here > largest, place, found)
             largest = tl.maximum(largest, here)
-        {work.store_row("tl.where(stop > first, found, 0)")}
+        {work.store("tl.where(stop > first, found, 0)")}
     """)
 
 
 def _softmax(work: RowWork) -> Source:
-    op: Any = work.node.op
-    scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
+    scale = "" if work.op.scale == 1.0 else f" * {number(work.op.scale)}"
     inside = work.load("page < stop", "0")
     value = f'tl.where(page < stop, {inside}{scale}, float("-inf"))'
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         largest = tl.full((), float("-inf"), tl.float32)
         {work.tiles()}
             value = {value}
@@ -158,9 +142,8 @@ def _softmax(work: RowWork) -> Source:
 
 
 def _normalize(work: RowWork) -> Source:
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         total = tl.zeros((), tl.float32)
         {work.tiles()}
             value = {work.load("page < stop", "0")}
@@ -176,25 +159,23 @@ def _normalize(work: RowWork) -> Source:
 
 def _across_heads(work: RowWork) -> Source:
     """Reduce over the heads of a request: each computes the same value, in the same order."""
-    op: Any = work.node.op
-    reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
-    memory = work.operands[0]
+    reduction = "sum" if work.op.kind is page_axis.Kind.MEAN else str(work.op.kind)
+    memory, is_per_row = work.operands[0], work.source.type.format is FORMAT.BATCHED
     row_start(work.body, memory)
-    factor = f" * {work.columns}" if work.columns > 1 else ""
-    place = f"{memory} + (request * num_kv_heads + other) * {memory}_row"
-    place += " + column" if work.is_per_row else f" + page{factor} + column"
-    mask = "" if work.is_per_row else ", mask=page < num_pages, other=0"
-    shape = "()" if work.is_per_row else f"({work.tile},)"
+    place, mask, shape = f"{memory} + (request * num_kv_heads + other) * {memory}_row", "", "()"
+    if not is_per_row:
+        place += f" + page * {work.columns}" if work.columns > 1 else " + page"
+        mask, shape = ", mask=page < num_pages, other=0", f"({work.tile},)"
     found = lines(f"""
         found = tl.full({shape}, {identity(reduction, DType.FLOAT32)}, tl.float32)
         for other in range(0, num_kv_heads):
-            value = tl.load({place}{mask}).to(tl.float32)
+            value = tl.load({place} + column{mask}).to(tl.float32)
             found = {COMBINED[reduction].format("found", "value")}
     """)
-    if op.kind is page_axis.Kind.MEAN:
+    if work.op.kind is page_axis.Kind.MEAN:
         found = joined([found, "found = found / num_kv_heads"])
-    if work.is_per_row:
-        return joined([found, work.store_row("found")])
+    if is_per_row:
+        return joined([found, work.store("found")])
     return lines(f"""
         {work.tiles("0", "num_pages")}
             {found}
@@ -213,7 +194,7 @@ def _selected_tokens(work: RowWork) -> Source:
             read = (chosen != 0) | (page < first_reserved) | (page >= num_pages - last_reserved)
             tokens = tl.minimum(num_tokens - page * {size}, {size})
             found += tl.sum(tl.where(read & (page < num_pages), tokens, 0), 0)
-        {work.store_row("found")}
+        {work.store("found")}
     """)
 
 

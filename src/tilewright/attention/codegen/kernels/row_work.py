@@ -1,11 +1,12 @@
 """What kernels over all pages of a row share: where values lie, and which pages count."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.row import row_start, span_code
 from tilewright.attention.codegen.source.tree import Source, lines
-from tilewright.attention.graph import FORMAT, DType, Node, Span
+from tilewright.attention.graph import DType, Node, Span
 
 OUTSIDE = "outside"
 """The mask of loads and stores of pages that an op does not see."""
@@ -30,6 +31,11 @@ class RowWork:
     body: Body
 
     @property
+    def op(self) -> Any:
+        """The op, whose attributes depend on its class."""
+        return self.node.op
+
+    @property
     def source(self) -> Node:
         return self.node.inputs[0]
 
@@ -44,7 +50,7 @@ class RowWork:
         return DType.INT32 if dtype is DType.BOOL else dtype.computed
 
     def span(self) -> Source:
-        return span_code(getattr(self.node.op, "span", Span.ALL), self.body)
+        return span_code(getattr(self.op, "span", Span.ALL), self.body)
 
     def tiles(self, first: str = "first", stop: str = "stop") -> Source:
         """Begin a loop over tiles, whose pages have the numbers ``page``.
@@ -66,26 +72,20 @@ class RowWork:
         place = self.place(self.operands[0], page)
         return f"tl.load({place}, mask={mask}, other={other}).to(tl.{dtype or self.dtype})"
 
-    def store(self, value: str, mask: str) -> str:
-        return f"tl.store({self.place(self.result)}, {self._kept(value)}, mask={mask})"
-
-    def store_row(self, value: str) -> str:
+    def store(self, value: str, mask: str = "") -> str:
+        """Store the value of pages where the mask holds; without one, the value of the row."""
         place = f"{row_start(self.body, self.result)} + column"
-        return f"tl.store({place}, {self._kept(value)})"
+        if mask:
+            place, mask = self.place(self.result), f", mask={mask}"
+        value = f"({value}).to(tl.int8)" if self.node.type.dtype is DType.BOOL else value
+        return f"tl.store({place}, {value}{mask})"
 
     def pass_through(self) -> Source:
         """Copy pages outside the span, which keep their value."""
-        if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
+        if getattr(self.op, "span", Span.ALL) is Span.ALL:
             return Source()
         return lines(f"""
             {self.tiles("0", "num_pages")}
                 {OUTSIDE} = (page < num_pages) & ((page < first) | (page >= stop))
                 {self.store(self.load(OUTSIDE, "0"), OUTSIDE)}
         """)
-
-    @property
-    def is_per_row(self) -> bool:
-        return self.source.type.format is FORMAT.BATCHED
-
-    def _kept(self, value: str) -> str:
-        return f"({value}).to(tl.int8)" if self.node.type.dtype is DType.BOOL else value
