@@ -52,18 +52,3 @@ def packed(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
     if flat.shape[-1] % 2:
         flat = np.concatenate([flat, np.zeros_like(flat[..., :1])], axis=-1)
     return np.ascontiguousarray(flat[..., 0::2] | (flat[..., 1::2] << 4))
-
-
-def unpacked(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
-    """Unpack entries to [..., r, c] with one element a byte.
-
-    >>> from tilewright.attention.graph import FORMAT, Leading
-    >>> kind = ValueType(FORMAT.PAGED, Leading.PAGES, (1, 3), DType.INT4)
-    >>> unpacked(packed(np.array([[-8, 7, -1]], dtype=np.int8), kind), kind).tolist()
-    [[-8, 7, -1]]
-    """
-    if kind.dtype is not DType.INT4:
-        return values
-    halves = np.stack([values & 15, values >> 4], axis=-1).reshape(*values.shape[:-1], -1)
-    signed = (halves[..., : kind.num_elements] ^ 8).astype(np.int8) - 8
-    return signed.reshape(*values.shape[:-1], *kind.shape)

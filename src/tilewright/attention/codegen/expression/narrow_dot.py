@@ -1,13 +1,13 @@
 """Products of queries and pages on a matrix unit, in the type that both are stored in."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
 from tilewright.attention.codegen.expression.memory import ROUNDINGS, converted
 from tilewright.attention.codegen.expression.side import SideEmitter
 from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.codegen.source.builder import Body, Operand
-from tilewright.attention.graph import DType, Leading, Node
+from tilewright.attention.graph import DType, Leading, Node, walk
 from tilewright.attention.ops import binary, layout, linear, reduce, unary
 
 _NARROW = (DType.FLOAT16, DType.BFLOAT16)
@@ -112,7 +112,7 @@ def exact_widths(wanted: Sequence[Node]) -> frozenset[int]:
     A latent has 576 channels: padded to 1024 it would take twice the room, and a product twice the
     time.
     """
-    nodes = _all(wanted)
+    nodes = list(walk(wanted))
     widths = {node.inputs[0].type.shape[1] for node in nodes if is_dot(node)}
     return frozenset(
         width
@@ -127,15 +127,3 @@ def _keeps(node: Node) -> bool:
     if window is not None:
         return window.source.type.dtype is not DType.INT4
     return type(node.op) in ELEMENTWISE or isinstance(node.op, _REDUCED) or is_dot(node)
-
-
-def _all(wanted: Iterable[Node]) -> list[Node]:
-    """Return the nodes, and all that they are made of."""
-    found: dict[Node, None] = {}
-    waiting = list(wanted)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found[node] = None
-            waiting.extend(node.inputs)
-    return list(found)
