@@ -1,5 +1,6 @@
 """Expressions of ops on the inner axes of a page: reductions, products, layout."""
 
+from dataclasses import replace
 from typing import Any
 
 from tilewright.attention.codegen.expression.elementwise import (
@@ -142,8 +143,9 @@ def _softmax(op: page_axis.Softmax, body: Body, x: Operand) -> str:
 
 def _cum_sum(op: page_axis.CumSum, body: Body, x: Operand) -> str:
     """Add up without padding; tokens that are not there count as what was computed from 0."""
-    text = body.without_padding(x, op.dim, "0")
-    return f"tl.cumsum({text}, {op.dim}{', reverse=True' if op.reverse else ''})"
+    whole = replace(x, type=replace(x.type, token_axes=()))
+    direction = ", reverse=True" if op.reverse else ""
+    return f"tl.cumsum({body.kept(whole, op.dim, '0')}, {op.dim}{direction})"
 
 
 def product_elements(node: Node) -> int:

@@ -61,7 +61,7 @@ def load_stored(
     memory: str, entry: str, window: Window, conditions: list[str], body: Body, initial: float = 0.0
 ) -> str:
     """Load part of an entry as it is stored, ``initial`` where a condition does not hold."""
-    whole, conditions = window.whole, [*conditions, *body.inside(window.shape)]
+    whole, conditions = window.source.type, [*conditions, *body.inside(window.shape)]
     place = body.place(memory, entry, window.shape, whole.shape, window.skip)
     return load_source(place, conditions, literal(initial, whole.dtype))
 
@@ -73,7 +73,7 @@ def load_entry(
 
     Of halves of bytes the lower one comes first.
     """
-    whole = window.whole
+    whole = window.source.type
     if whole.dtype is not DType.INT4:
         loaded = load_stored(memory, entry, window, conditions, body, initial)
         return computed(loaded, whole.dtype)
@@ -92,12 +92,12 @@ def literal(value: float, dtype: DType) -> str:
 
 def pool_entry(window: Window, body: Body) -> tuple[str, str]:
     """Return where a field of the row's KV head begins, and the number of a page's entry."""
-    pool = need_pool(window.name, window.whole, body)
+    pool = need_pool(window.name, window.source.type, body)
     body.need("num_blocks")
     table_start(body)
-    if window.whole.dtype is DType.INT4:
+    if window.source.type.dtype is DType.INT4:
         return pool, "(head * num_blocks + block)"
-    size = window.whole.num_elements
+    size = window.source.type.num_elements
     return body.once(f"{pool}_head", f"{pool} + head * num_blocks * {size}"), "block"
 
 
@@ -119,7 +119,7 @@ def load_parameter(node: Node, body: Body) -> str | None:
     window = window_of(node)
     if window is None or not isinstance(window.source.op, leaf.ParameterRead):
         return None
-    whole = window.whole
+    whole = window.source.type
     place = body.place(table_of(window.source, body), "", window.shape, whole.shape, window.skip)
     zero = literal(0, whole.dtype)
     return computed(load_source(place, body.inside(window.shape), zero), whole.dtype)
@@ -127,7 +127,7 @@ def load_parameter(node: Node, body: Body) -> str | None:
 
 def load_input(window: Window, body: Body) -> str:
     """Load the query, or a part of it."""
-    whole = window.whole
+    whole = window.source.type
     given = body.need(f"{window.name}_in", holds(whole, "requests, KV heads"))
     start = row_start(body, given)
     place = body.place(start, "", window.shape, whole.shape, window.skip)
@@ -165,7 +165,7 @@ def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
 
 def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> str:
     """Load what the last step wrote; a page that it did not write has its first value."""
-    memory = need_state(state.name, "state", window.whole, body)
+    memory = need_state(state.name, "state", window.source.type, body)
     if state.is_saved:
         kept = f"there & (page < {saved_stop(body)})"
     else:

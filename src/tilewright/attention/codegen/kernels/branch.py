@@ -7,7 +7,7 @@ from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.attend import emit_attend_pages
 from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
 from tilewright.attention.codegen.kernels.merge import emit_merge_parts, head_masks, output_places
-from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
+from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
@@ -24,12 +24,7 @@ from tilewright.attention.codegen.source.file import (
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines
 from tilewright.attention.graph import Branch, Estimate, EstimateOver, Geometry, Graph, Node
-
-
-def is_plain(graph: Graph) -> bool:
-    """Tell whether attention over one selection is the whole result."""
-    first, *others = graph.output.branches
-    return not others and first.gate is None and first.estimate is None
+from tilewright.attention.ops.leaf import wants_mass
 
 
 def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> list[Scratch]:
@@ -37,7 +32,7 @@ def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> l
 
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
     """
-    sizes, branches, form = graph.geometry, graph.output.branches, parts.form
+    branches, form = graph.output.branches, parts.form
     results: list[Scratch] = []
     weighed: list[Weighed] = []
     for place, branch in enumerate(branches):
@@ -49,20 +44,16 @@ def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> l
                 emit_attend_pages(own_form, chosen=marks if columns > 1 else None),
             ]
             parts.kernels += [emit_merge_parts(own_form)] if form.has_parts else []
-            parts.scratch += _suffixed(place, *outputs_of(sizes), *parts_of(form))
-            results += _suffixed(place, *lists_of(form))
+            parts.scratch += [*outputs_of(own_form), *parts_of(own_form)]
+            results += lists_of(own_form)
             weighed.append(Weighed(marks, columns, f"log_sum_exp_{place}"))
         if branch.estimate is not None:
             parts.kernels.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
-            parts.scratch += _suffixed(place, *outputs_of(sizes, "estimate", "estimate_sum"))
-    parts.kernels.append(_emit_combine_branches(sizes, branches, names))
+            parts.scratch += outputs_of(own_form, "estimate", "estimate_sum")
+    parts.kernels.append(_emit_combine_branches(graph.geometry, branches, names))
     if wants_mass(graph):
         parts.kernels.append(emit_weigh_pages(form, weighed))
-    return [*results, *outputs_of(sizes)[: 1 + _is_one_softmax(branches)]]
-
-
-def _suffixed(place: int, *scratch: Scratch) -> tuple[Scratch, ...]:
-    return tuple(replace(item, name=f"{item.name}_{place}") for item in scratch)
+    return [*results, *outputs_of(form)[: 1 + _is_one_softmax(branches)]]
 
 
 def _is_one_softmax(branches: Sequence[Branch]) -> bool:

@@ -34,7 +34,7 @@ def emit_complete_pages(graph: Graph) -> Emitted | None:
         body.add("page_tokens = tl.load(new_tokens + tl.program_id(0))")
     names = name_values(graph.nodes(Side.CACHE), body)
     emitter = _PageEmitter(body=body, names=names, positions=CACHE_POSITIONS, graph=graph)
-    targets = {item.name: item.type for item in (*graph.fields, *graph.states)}
+    targets = graph.scope(Side.CACHE).variables
     for write in graph.field_writes:
         target = targets[write.target]
         pool = need_pool(write.target.replace(".", "_"), target, body)
@@ -58,7 +58,7 @@ class _PageEmitter(SideEmitter):
             if node is not window.source:
                 return None
             (value,) = (item.value for item in self.graph.field_writes if item.target == name)
-            return rounded(self.value(value), window.whole)
-        pool = need_pool(name, window.whole, body)
+            return rounded(self.value(value), window.source.type)
+        pool = need_pool(name, window.source.type, body)
         conditions = [] if body.page_tokens is None else [token_condition(window, body)]
         return load_entry(pool, "entry", window, conditions, body)

@@ -94,7 +94,7 @@ def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emit
     else:
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
         lines = [*work.ahead, *loop_code(form, work)]
-    full = f"num_full = num_tokens // {form.page_size}"
+    full = f"num_full = num_tokens // {form.sizes.page_size}"
     start = code(f"{form.preamble(body)}\n{full}")
     body.statements = without_unused([*start, *lines])
     purpose = f"{what_for}: a program for each {what}."
@@ -114,7 +114,7 @@ def page_work(
     exact = exact_widths(wanted) if form.has_dots else frozenset[int]()
 
     def emit(tile: int) -> _PageEmitter:
-        body = Body("page_tokens", form.page_size, graph.geometry.query_heads, exact)
+        body = Body("page_tokens", form.sizes.page_size, graph.geometry.query_heads, exact)
         form.preamble(body)  # arguments in the order in which they are used
         names = name_values(rounds, body)
         emitter = _PageEmitter(
@@ -161,7 +161,7 @@ def _tile_code(form: RowForm, work: PageWork) -> list[Statement]:
     return code(f"""
         page = tl.program_id(1) * {work.tile} + tl.arange(0, {work.tile})[:, None, None]
         there = page < num_pages
-        {_page_tokens(form.page_size)}
+        {_page_tokens(form.sizes.page_size)}
         {block}
     """)
 
@@ -193,7 +193,7 @@ def loop_code(form: RowForm, work: PageWork, after: str = "") -> list[Statement]
         {own} = start + offset
         {f"page = {form.page_of('own')}" if form.part is not None else ""}
         there = {own} < {form.num_own}
-        {_page_tokens(form.page_size)}
+        {_page_tokens(form.sizes.page_size)}
         {block}
         ...
         {after}
@@ -243,7 +243,7 @@ class _PageEmitter(SideEmitter):
         if not is_stored:
             return loaded
         self.stored[node] = body.set_new(f"{name}_stored", loaded)
-        return computed(self.stored[node], window.whole.dtype)
+        return computed(self.stored[node], window.source.type.dtype)
 
     def _scratch(self, node: Node) -> tuple[str, list[str]]:
         """Return pointers to the value of a row, or of a page of it, and which are there."""

@@ -21,7 +21,7 @@ def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAx
 
 def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
     """List the numbers of a member's own pages; ``axis`` says how the marks lie."""
-    body, tile, size = form.body(), form.tiling.row_tile, form.page_size
+    body, tile, size = form.body(), form.tiling.row_tile, form.sizes.page_size
     pages = "rows, pages" if axis is ScratchAxis.PAGES else "rows, members, pages"
     body.need(chosen, f"int8 [{pages}, 1, {columns}]")
     body.need_all("first_reserved", "last_reserved", "reads_all")

@@ -30,8 +30,8 @@ def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]
     for item, memory in zip(node.inputs, operands, strict=True):
         body.need(memory, scratch_holds(item))
     body.need(names[node], scratch_holds(node))
-    work = RowWork(node, operands, names[node], form.tiling.row_tile, form.page_size, body)
-    body.add(row_preamble(body, form.page_size), remark=remark_of(node))
+    work = RowWork(node, operands, names[node], form.tiling.row_tile, form.sizes.page_size, body)
+    body.add(row_preamble(body, form.sizes.page_size), remark=remark_of(node))
     body.add("column = tl.program_id(1)")
     body.add(ROW_OPS[type(node.op)](work))
     purpose = f"{node.op.name}: a program for each row and column."

@@ -31,7 +31,7 @@ def emit_select(
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))
     columns, weights = node.type.shape[1], f"{scores}_weights"
-    body.add(row_preamble(body, form.page_size), remark=remark_of(node))
+    body.add(row_preamble(body, form.sizes.page_size), remark=remark_of(node))
     body.add(f"""
         {span_code(Span.MIDDLE, body)}
         scores = {row_start(body, scores)} + tl.program_id(1)

@@ -17,8 +17,7 @@ from tilewright.attention.codegen.source.builder import Body, load_source, store
 from tilewright.attention.codegen.source.file import Emitted
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines, split_loop
-from tilewright.attention.graph import Geometry, Graph, Side
-from tilewright.attention.ops import leaf
+from tilewright.attention.graph import Geometry
 
 
 class Weighed(NamedTuple):
@@ -27,11 +26,6 @@ class Weighed(NamedTuple):
     marks: str
     columns: int
     log_sum_exp: str
-
-
-def wants_mass(graph: Graph) -> bool:
-    """Tell whether the flow asks for the masses of the last step."""
-    return any(isinstance(node.op, leaf.AttentionMass) for node in graph.nodes(Side.INDEXER))
 
 
 def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
@@ -47,8 +41,10 @@ def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
     memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
     place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
     conditions = ["there", *body.inside((1, heads))]
+    body.need_all("reads_all", "first_reserved", "last_reserved")
+    ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
     body.add(f"""
-        {_always_code(body)}
+        always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0
         {reads}
         {logits}
         mass = {" + ".join(terms)}
@@ -68,13 +64,6 @@ def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
     keys = sizes.page_size * sizes.key_dim * sizes.kv_dtype.bits // 8
     per_page = marks + TABLE_BYTES + NUMBER_BYTES * sizes.query_heads
     return Traffic(Stage.ATTENTION, query, per_page, keys)
-
-
-def _always_code(body: Body) -> str:
-    """Set ``always``, the pages that every branch reads."""
-    body.need_all("reads_all", "first_reserved", "last_reserved")
-    ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
-    return f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0"
 
 
 def _read_code(branch: Weighed, place: int, body: Body) -> Source:

@@ -5,11 +5,6 @@ from collections.abc import Iterable, Mapping
 from tilewright.attention.graph import Graph, Leading, Node, Side, StateWrite
 
 
-def is_row_op(node: Node) -> bool:
-    """Tell whether the op needs more than the page at hand."""
-    return node.op.is_row_op
-
-
 def round_of(graph: Graph) -> dict[Node, int]:
     """Return the round in which each node of the indexer side is computed.
 
@@ -17,7 +12,7 @@ def round_of(graph: Graph) -> dict[Node, int]:
     """
     rounds: dict[Node, int] = {}
     for node in graph.nodes(Side.INDEXER):
-        known = (rounds[item] + is_row_op(item) for item in node.inputs)
+        known = (rounds[item] + item.op.is_row_op for item in node.inputs)
         rounds[node] = max(known, default=0)
     return rounds
 
@@ -35,12 +30,12 @@ def page_roots(rounds: Mapping[Node, int], wanted: Iterable[Node], index: int) -
     found: dict[Node, None] = {}
     for node, at in rounds.items():
         for item in node.inputs:
-            if rounds[item] == index and not is_row_op(item):
+            if rounds[item] == index and not item.op.is_row_op:
                 later = at > index and not is_repeated(item)
-                if later or is_row_op(node):
+                if later or node.op.is_row_op:
                     found[item] = None
     for node in wanted:
-        if rounds[node] == index and not is_row_op(node):
+        if rounds[node] == index and not node.op.is_row_op:
             found[node] = None
     return list(found)
 
@@ -49,5 +44,5 @@ def writes_by_round(graph: Graph, rounds: Mapping[Node, int]) -> dict[int, list[
     """Find the round whose page kernel can write each state: the first that has its value."""
     found: dict[int, list[StateWrite]] = {}
     for write in graph.state_writes:
-        found.setdefault(rounds[write.value] + is_row_op(write.value), []).append(write)
+        found.setdefault(rounds[write.value] + write.value.op.is_row_op, []).append(write)
     return found

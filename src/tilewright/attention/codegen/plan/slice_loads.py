@@ -4,7 +4,7 @@ from collections.abc import Container
 from dataclasses import replace
 from typing import NamedTuple
 
-from tilewright.attention.graph import Graph, Node, Op, Scope, ValueType, keep, make_node, rebuild
+from tilewright.attention.graph import Graph, Node, Op, Scope, keep, make_node, rebuild
 from tilewright.attention.ops import layout, leaf, reduce
 
 _REDUCTIONS = (reduce.Sum, reduce.Mean, reduce.Max, reduce.Min, reduce.L2Norm)
@@ -24,13 +24,9 @@ class Window(NamedTuple):
         return str(getattr(self.source.op, "variable", "")).replace(".", "_")
 
     @property
-    def whole(self) -> ValueType:
-        return self.source.type
-
-    @property
     def skip(self) -> int:
         """Elements of the variable before the first one of the part."""
-        return self.row * self.whole.shape[1] + self.column
+        return self.row * self.source.type.shape[1] + self.column
 
 
 def push_slices(graph: Graph, elementwise: Container[type[Op]]) -> Graph:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tilewright.attention.codegen.plan.rounds import is_row_op
 from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.codegen.plan.target import Selection
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry, Leading, Node
@@ -64,7 +63,7 @@ def page_traffic(
     per_row, per_page = 0, TABLE_BYTES if has_table else 0
     for node in dict.fromkeys(seen):
         window = window_of(node)
-        earlier = rounds[node] < index or is_row_op(node)
+        earlier = rounds[node] < index or node.op.is_row_op
         if window is not None:
             num_bytes = node.type.num_elements * window.source.type.dtype.bits // 8
             is_per_page = isinstance(window.source.op, leaf.FieldRead | leaf.StateRead)

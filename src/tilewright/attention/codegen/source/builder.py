@@ -170,13 +170,6 @@ class Body:
         condition, text = self.present(operand.type, axis), text or operand.name
         return f"tl.where({condition}, {text}, {fill})" if condition else text
 
-    def without_padding(self, operand: Operand, axis: int, fill: str) -> str:
-        """Put ``fill`` in the padding of an axis; missing tokens stay as they are."""
-        size = operand.type.shape[axis - 1]
-        if self.extent(size) == size:
-            return operand.name
-        return f"tl.where({self.index(axis, size)} < {size}, {operand.name}, {fill})"
-
     def flat(self, shape: tuple[int, ...], whole: tuple[int, ...], skip: int) -> str:
         """Return flat positions of [r, c] in an entry that is ``whole``."""
         rows, columns = shape

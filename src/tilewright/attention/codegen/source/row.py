@@ -61,10 +61,6 @@ class RowForm:
     suffix: str = ""  # of the arrays that a branch among several has of its own
 
     @property
-    def page_size(self) -> int:
-        return self.sizes.page_size
-
-    @property
     def members(self) -> int:
         return 1 if self.target is None else self.target.members
 
@@ -100,7 +96,7 @@ class RowForm:
 
     def preamble(self, body: Body) -> Source:
         """Set the row, its length, and the share of it that the program has."""
-        start = row_preamble(body, self.page_size)
+        start = row_preamble(body, self.sizes.page_size)
         if self.deal is Deal.WHOLE:
             return start
         if self.deal is Deal.DEALT:
