@@ -70,14 +70,12 @@ def _slice(op: layout.Slice, body: Body, x: Operand) -> str:
 def _concat(op: layout.Concat, body: Body, *operands: Operand) -> str:
     sizes = [item.type.shape[op.dim - 1] for item in operands]
     index = body.index(op.dim, sum(sizes))
-    parts, start = [], 0
+    result, start = "", 0
     for item, size in zip(operands, sizes, strict=True):
         place = f"tl.maximum({index} - {start}, 0)" if start else index
-        parts.append((start, picked(Block.of(item), op.dim, _within(place, size), sum(sizes))))
+        part = picked(Block.of(item), op.dim, _within(place, size), sum(sizes))
+        result = f"tl.where({index} < {start}, {result}, {part})" if start else part
         start += size
-    _, result = parts[0]
-    for start, part in parts[1:]:
-        result = f"tl.where({index} < {start}, {result}, {part})"
     return result
 
 

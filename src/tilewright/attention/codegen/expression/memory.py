@@ -33,6 +33,15 @@ def scratch_holds(node: Node) -> str:
     return holds(replace(node.type, dtype=node.type.dtype.computed), axes)
 
 
+def array_place(
+    name: str, content: str, shape: tuple[int, ...], body: Body, *, per_page: bool
+) -> tuple[str, list[str]]:
+    """Take an array of a value per row or per page; return pointers to it, and which are there."""
+    start = row_start(body, body.need(name, content))
+    place = body.place(start, "page" if per_page else "", shape, shape)
+    return place, [*(["there"] if per_page else []), *body.inside(shape)]
+
+
 def state_memory(name: str, when: str) -> str:
     """Name the argument of a state variable: ``state`` as it was, ``next`` as it will be."""
     return f"{name.replace('.', '_')}_{when}"

@@ -101,7 +101,7 @@ def attend_code(form: RowForm, body: Body, *, chosen: str | None, is_listed: boo
     body.need_all("num_blocks", "scale")
     product = dot_dtype(sizes.query_dtype, sizes.kv_dtype)
     of = _Attention(form, body, AttendBlocks.of(form), chosen, is_listed, product)
-    start = joined([of.range_code(), of.query_code(), of.ahead_code()])
+    start = joined([of.range_code(), of.ahead_code()])
     pages, softmax = of.blocks.pages, of.softmax_code()
     if not of.reads_ahead:
         return lines(f"""
@@ -184,17 +184,27 @@ class _Attention:
             stop = {stop}
         """)
 
-    def query_code(self) -> Source:
-        """Load the queries of the row, and begin its softmax."""
+    def ahead_code(self) -> Source:
+        """Load the queries of the row, begin its softmax, and load what comes ahead of tiles.
+
+        That is the block numbers of all tiles, or of the first, and what goes on from there.
+        """
         sizes, blocks = self.form.sizes, self.blocks
         heads, keys = sizes.query_heads, sizes.key_dim
         inside = unpadded(("query_head", heads, blocks.heads), ("key_channel", keys, blocks.keys))
         place = f"{row_start(self.body, 'q_in')} + query_head * {keys} + key_channel"
         query = converted(load_source(place, inside), sizes.query_dtype, self.product)
-        starts = "; ".join(
+        starts = [
             f"{name}_head = {name} + head * num_blocks * {sizes.page_size * width}"
             for name, width in pools_of(sizes).items()
-        )
+        ]
+        steps = [""]
+        if self.reads_ahead and self.kept_entries is not None:
+            steps = [f"row_entry = tl.arange(0, {self.kept_entries})"]
+            steps.append(f"row_blocks = {self._block('row_entry')}.to(tl.int64)")
+        elif self.reads_ahead:
+            steps = [self._page("offset"), f"next_block = {self._block('offset')}"]
+            steps.append(self._page(f"{blocks.pages} + offset"))
         return lines(f"""
             query_head = tl.arange(0, {blocks.heads})[:, None]
             key_channel = tl.arange(0, {blocks.keys})[None, :]
@@ -203,21 +213,9 @@ class _Attention:
             largest = tl.full((1, {blocks.heads}), {LOWEST}, tl.float32)
             total = tl.zeros((1, {blocks.heads}), tl.float32)
             weighted = tl.zeros(({blocks.heads}, {blocks.values}), tl.float32)
-            {starts}
-        """)
-
-    def ahead_code(self) -> Source:
-        """Load the block numbers of all tiles, or of the first, and what goes on from there."""
-        pages, steps = self.blocks.pages, [""]
-        if self.reads_ahead and self.kept_entries is not None:
-            steps = [f"row_entry = tl.arange(0, {self.kept_entries})"]
-            steps.append(f"row_blocks = {self._block('row_entry')}.to(tl.int64)")
-        elif self.reads_ahead:
-            steps = [self._page("offset"), f"next_block = {self._block('offset')}"]
-            steps.append(self._page(f"{pages} + offset"))
-        return lines(f"""
-            offset = tl.arange(0, {pages})
-            token = tl.arange(0, {self.blocks.page_tokens})[None, :]
+            {"; ".join(starts)}
+            offset = tl.arange(0, {blocks.pages})
+            token = tl.arange(0, {blocks.page_tokens})[None, :]
             {"; ".join(filter(None, steps))}
         """)
 

@@ -50,7 +50,8 @@ def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> l
         if branch.estimate is not None:
             parts.kernels.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
             parts.scratch += outputs_of(own_form, "estimate", "estimate_sum")
-    parts.kernels.append(_emit_combine_branches(graph.geometry, branches, names))
+    arrays = len(weighed) + sum(item.estimate is not None for item in branches)
+    parts.kernels.append(_emit_combine_branches(form, branches, names, arrays))
     if wants_mass(graph):
         parts.kernels.append(emit_weigh_pages(form, weighed))
     return [*results, *outputs_of(form)[: 1 + _is_one_softmax(branches)]]
@@ -62,10 +63,10 @@ def _is_one_softmax(branches: Sequence[Branch]) -> bool:
 
 
 def _emit_combine_branches(
-    sizes: Geometry, branches: Sequence[Branch], names: Mapping[Node, str]
+    form: RowForm, branches: Sequence[Branch], names: Mapping[Node, str], arrays: int
 ) -> Emitted:
     """Emit the sum of all branches; of a dense row it is the first branch that reads pages."""
-    body = Body()
+    body, sizes = Body(), form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
     in_heads, in_channels = head_masks(sizes)
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
@@ -90,55 +91,50 @@ def _emit_combine_branches(
         whole = "tl.where(is_dense, exact_sum_0, sum_0)"
         body.add(f"tl.store({places}, {whole}, mask={in_heads})")
     purpose = "Branches times their gates: a program for each row."
-    arrays = 1 + sum(
-        (item.selection is not None) + (item.estimate is not None) for item in branches
-    )
-    traffic = Traffic(Stage.MERGE, row_bytes=arrays * heads * (width + 1) * NUMBER_BYTES)
+    traffic = Traffic(Stage.MERGE, row_bytes=(1 + arrays) * heads * (width + 1) * NUMBER_BYTES)
     return Emitted.of("combine_branches", purpose, body, Grid.ROWS, traffic)
 
 
 def _branch_code(
     sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
 ) -> Source:
-    """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
+    """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``.
+
+    Exact attention and estimate are joined to one softmax; a side without tokens adds nothing.
+    """
     in_heads, in_channels = head_masks(sizes)
-    arrays, loads, gated = {}, [], ""
+    arrays, found = {}, []
     if branch.selection is not None:
         arrays["exact"] = "output", "log_sum_exp"
     if branch.estimate is not None:
         arrays["guess"] = "estimate", "estimate_sum"
     for name, (values, sums) in arrays.items():
         places, sum_places = output_places(sizes, body, f"{values}_{place}", f"{sums}_{place}")
-        loads.append(
-            lines(f"""
-            {name}_{place} = tl.load({places}, mask={in_channels}, other=0)
-            {name}_sum_{place} = tl.load({sum_places}, mask={in_heads}, other=0)
+        found += [
+            f"{name}_{place} = tl.load({places}, mask={in_channels}, other=0)",
+            f"{name}_sum_{place} = tl.load({sum_places}, mask={in_heads}, other=0)",
+        ]
+    if len(arrays) == 1:
+        (only,) = arrays
+        found.append(f"found_{place} = {only}_{place}; sum_{place} = {only}_sum_{place}")
+    else:
+        both = lines(f"""
+            largest = tl.maximum(exact_sum_{place}, guess_sum_{place})
+            shift = tl.where(largest == float("-inf"), 0.0, largest)
+            read = tl.exp(exact_sum_{place} - shift)
+            guessed = tl.exp(guess_sum_{place} - shift)
+            total = read + guessed
+            divisor = tl.where(total == 0.0, 1.0, total)
+            found_{place} = tl.div_rn(exact_{place} * read + guess_{place} * guessed, divisor)
+            sum_{place} = shift + tl.log(total)
         """)
-        )
+        found.append(both)
     if branch.gate is not None:
         start = row_start(body, body.need(names[branch.gate], scratch_holds(branch.gate)))
-        loaded = f"tl.load({start})"
-        if branch.gate.type.shape[0] > 1:
-            loaded = f"tl.load({start} + query_head, mask={in_heads}, other=0)"
-        gated = f"found_{place} = found_{place} * {loaded}"
-    return joined([*loads, _joined_code(list(arrays), place), gated])
-
-
-def _joined_code(sides: Sequence[str], place: int) -> Source:
-    """Join exact attention and estimate to one softmax; a side without tokens adds nothing."""
-    if len(sides) == 1:
-        only = sides[0]
-        return lines(f"found_{place} = {only}_{place}; sum_{place} = {only}_sum_{place}")
-    return lines(f"""
-        largest = tl.maximum(exact_sum_{place}, guess_sum_{place})
-        shift = tl.where(largest == float("-inf"), 0.0, largest)
-        read = tl.exp(exact_sum_{place} - shift)
-        guessed = tl.exp(guess_sum_{place} - shift)
-        total = read + guessed
-        divisor = tl.where(total == 0.0, 1.0, total)
-        found_{place} = tl.div_rn(exact_{place} * read + guess_{place} * guessed, divisor)
-        sum_{place} = shift + tl.log(total)
-    """)
+        is_one = branch.gate.type.shape[0] == 1
+        gates = start if is_one else f"{start} + query_head, mask={in_heads}, other=0"
+        found.append(f"found_{place} = found_{place} * tl.load({gates})")
+    return joined(found)
 
 
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.expression.inner import product_elements
 from tilewright.attention.codegen.expression.memory import (
+    array_place,
     computed,
     load_entry,
     load_input,
@@ -88,15 +89,23 @@ def emit_compute_pages(
 def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emitted:
     """Emit a kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
     body, tile = work.body, work.tile
+    start = code(f"{form.preamble(body)}\nnum_full = num_tokens // {form.sizes.page_size}")
     if form.target is None:
         grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
-        lines = [*_tile_code(form, work), *work.ahead, *work.inside]
+        block = ""
+        if "block_table" in body.arguments:
+            block = f"block = tl.load({form.table(body)} + page, mask=there, other=0).to(tl.int64)"
+        start += code(f"""
+            page = tl.program_id(1) * {tile} + tl.arange(0, {tile})[:, None, None]
+            there = page < num_pages
+            {_page_tokens(form.sizes.page_size)}
+            {block}
+        """)
+        statements = [*work.ahead, *work.inside]
     else:
         grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
-        lines = [*work.ahead, *loop_code(form, work)]
-    full = f"num_full = num_tokens // {form.sizes.page_size}"
-    start = code(f"{form.preamble(body)}\n{full}")
-    body.statements = without_unused([*start, *lines])
+        statements = [*work.ahead, *loop_code(form, work)]
+    body.statements = without_unused([*start, *statements])
     purpose = f"{what_for}: a program for each {what}."
     return Emitted.of(name, purpose, body, grid, work.traffic, tile=tile)
 
@@ -150,20 +159,6 @@ def _largest_block(emitter: SideEmitter, form: RowForm) -> int:
         if not is_small:
             largest = max(largest, padded(max(product_elements(node), 1)))
     return largest
-
-
-def _tile_code(form: RowForm, work: PageWork) -> list[Statement]:
-    """Set where the pages of one tile lie."""
-    block = ""
-    if "block_table" in work.body.arguments:
-        table = form.table(work.body)
-        block = f"block = tl.load({table} + page, mask=there, other=0).to(tl.int64)"
-    return code(f"""
-        page = tl.program_id(1) * {work.tile} + tl.arange(0, {work.tile})[:, None, None]
-        there = page < num_pages
-        {_page_tokens(form.sizes.page_size)}
-        {block}
-    """)
 
 
 def _page_tokens(page_size: int) -> str:
@@ -247,11 +242,9 @@ class _PageEmitter(SideEmitter):
 
     def _scratch(self, node: Node) -> tuple[str, list[str]]:
         """Return pointers to the value of a row, or of a page of it, and which are there."""
-        body, shape = self.body, node.type.shape
-        name = body.need(self.of.scratch[node], scratch_holds(node))
-        per_row = node.type.format is FORMAT.BATCHED  # every tile stores the same value per row
-        place = body.place(row_start(body, name), "" if per_row else "page", shape, shape)
-        return place, [*([] if per_row else ["there"]), *body.inside(shape)]
+        per_page = node.type.format is not FORMAT.BATCHED  # else every tile stores the same value
+        name, shape = self.of.scratch[node], node.type.shape
+        return array_place(name, scratch_holds(node), shape, self.body, per_page=per_page)
 
     def store_scratch(self, node: Node) -> None:
         value = self.value(node)

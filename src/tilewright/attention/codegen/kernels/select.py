@@ -41,7 +41,7 @@ def emit_select(
     body.add(work.segment_code(kept) if kept else work.digit_code(by_mass))
     purpose = f"{node.op.name}: a program for each row and column of scores."
     way = Selection.SEGMENTS if kept else Selection.DIGITS
-    traffic = select_traffic(way, columns, is_fused=False)
+    traffic = select_traffic(way, columns)
     own = Scratch(weights, ScratchAxis.PAGES, node.type.shape, DType.FLOAT32)
     emitted = Emitted.of(f"select_{index}", purpose, body, Grid.ROW_COLUMNS, traffic, tile=columns)
     return emitted, (own,) if weights in body.arguments else ()
