@@ -5,7 +5,7 @@ from tilewright.attention.codegen.plan.traffic import list_traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis, StageFunction
 from tilewright.attention.codegen.source.row import RowForm, row_start
-from tilewright.attention.codegen.source.tree import Source, code, lines, without_unused
+from tilewright.attention.codegen.source.tree import code, lines, without_unused
 
 
 def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
@@ -62,25 +62,21 @@ def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
     )
 
 
-def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[Source, str]:
+def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[str, str]:
     """Load marks; return an expression that is not 0 for a page with one in some column, too."""
     place = "own" if axis is ScratchAxis.MEMBER_PAGES else "page"
     members = form.members if axis is ScratchAxis.PAGES and form.deal is Deal.DEALT else 1
-    if columns == members == 1:
-        return lines(f"mark = tl.load(marks + {place}, mask=there, other=0)"), "mark"
-    if members == 1:
-        return lines(f"""
-            column = tl.arange(0, {padded(columns)})[None, :]
-            inside = there[:, None] & (column < {columns})
-            mark = tl.load(marks + {place}[:, None] * {columns} + column, mask=inside, other=0)
-            mark = mark.to(tl.int32)
-        """), "tl.max(mark, 1)"
-    # neighbours in memory belong to all members in turn: those of one are picked from all
-    width = members * columns
-    inside = f"(own[:, None] * {width} + column < num_pages * {columns}) & (column < {width})"
+    width, mark = members * columns, "mark.to(tl.int32)"
+    if width == 1:
+        return f"mark = tl.load(marks + {place}, mask=there, other=0)", "mark"
+    inside = f"there[:, None] & (column < {columns})"
+    if members > 1:
+        # neighbours in memory belong to all members in turn: those of one are picked from all
+        place, mark = "own", f"tl.where(column // {columns} == member, {mark}, 0)"
+        inside = f"(own[:, None] * {width} + column < num_pages * {columns}) & (column < {width})"
     return lines(f"""
         column = tl.arange(0, {padded(width)})[None, :]
         inside = {inside}
-        mark = tl.load(marks + own[:, None] * {width} + column, mask=inside, other=0)
-        mark = tl.where(column // {columns} == member, mark.to(tl.int32), 0)
+        mark = tl.load(marks + {place}[:, None] * {width} + column, mask=inside, other=0)
+        mark = {mark}
     """), "tl.max(mark, 1)"

@@ -42,19 +42,16 @@ def output_places(sizes: Geometry, body: Body, output: str, sums: str) -> tuple[
 def _part_places(form: RowForm, body: Body, part: str) -> list[str]:
     """Return where the three values of a part lie."""
     names = [body.need(f"{name}{form.suffix}", holds) for name, holds in _PARTS.items()]
-    largest, total, weighted = (f"{row_start(body, name, part)} + query_head" for name in names)
-    return [largest, total, f"{weighted} * {form.sizes.value_dim} + value_channel"]
+    places = [f"{row_start(body, name, part)} + query_head" for name in names]
+    return [*places[:2], f"{places[2]} * {form.sizes.value_dim} + value_channel"]
 
 
 def part_code(form: RowForm, body: Body, part: str) -> Source:
     """Store ``largest``, ``total`` and ``weighted``."""
-    largest, total, weighted = _part_places(form, body, part)
-    heads, channels = head_masks(form.sizes)
-    return lines(f"""
-        tl.store({largest}, largest, mask={heads})
-        tl.store({total}, total, mask={heads})
-        tl.store({weighted}, weighted, mask={channels})
-    """)
+    places, (heads, channels) = _part_places(form, body, part), head_masks(form.sizes)
+    values = {"largest": heads, "total": heads, "weighted": channels}
+    stores = zip(places, values.items(), strict=True)
+    return joined(f"tl.store({place}, {name}, mask={mask})" for place, (name, mask) in stores)
 
 
 def finish_code(form: RowForm, body: Body) -> Source:
@@ -141,18 +138,16 @@ def level_code(level: int, members: int, *, child: str, parent: str) -> Source:
 def up_code(members: int, child: str, parent: Callable[[int], str]) -> Source:
     """Send to the parent, and join what comes from the child of each level."""
     levels = range(levels_of(members))
-    found = (level_code(level, members, child=child, parent=parent(level)) for level in levels)
-    return joined(found)
+    return joined(level_code(it, members, child=child, parent=parent(it)) for it in levels)
 
 
 def down_code(members: int, kind: str) -> Source:
     """Send ``last``, of that shape and type, from member 0 to all others."""
-    received = f'last = tl.recv("parent", {kind})'
-    found = [
+    received, levels = f'last = tl.recv("parent", {kind})', reversed(range(levels_of(members)))
+    return joined(
         level_code(level, members, child=received, parent=f'tl.send("child_{level}", last)')
-        for level in reversed(range(levels_of(members)))
-    ]
-    return joined(found)
+        for level in levels
+    )
 
 
 def merge_stage(form: RowForm, channels: int) -> StageFunction:
@@ -163,10 +158,7 @@ def merge_stage(form: RowForm, channels: int) -> StageFunction:
         "total": f"float32 [{heads}, 1]: of weights relative to it",
         "weighted": f"float32 [{heads}, {channels}]: values by these weights",
     }
-    sent = lines("""
-        tl.send("parent", tl.join(largest, total))
-        tl.send("parent", weighted)
-    """)
+    sent = 'tl.send("parent", tl.join(largest, total)); tl.send("parent", weighted)'
 
     def join(level: int) -> Source:
         return lines(f"""

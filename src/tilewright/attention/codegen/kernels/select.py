@@ -37,10 +37,18 @@ def emit_select(
         scores = {row_start(body, scores)} + tl.program_id(1)
         chosen = {row_start(body, chosen)} + tl.program_id(1)
     """)
-    work = _Selecting(node, form.tiling.row_tile, columns, weights, body)
-    body.add(work.segment_code(kept) if kept else work.digit_code(by_mass))
+    tile, way = form.tiling.row_tile, Selection.SEGMENTS if kept else Selection.DIGITS
+    if kept:  # the best of each segment, then the best of those
+        where = f"{columns}, 1, 0, first, stop, num_pages"
+        body.add(f"""
+            best = best_in(scores, {where}, {kept}, {tile})
+            {count_code(node, body, REACHED)}
+            last = last_rank_of(best, count, stop - first, {kept})
+            mark_from(scores, {columns}, chosen, {where}, last, {tile})
+        """)
+    else:
+        body.add(_DigitSearch(node, tile, columns, weights, body).search_code(by_mass))
     purpose = f"{node.op.name}: a program for each row and column of scores."
-    way = Selection.SEGMENTS if kept else Selection.DIGITS
     traffic = select_traffic(way, columns)
     own = Scratch(weights, ScratchAxis.PAGES, node.type.shape, DType.FLOAT32)
     emitted = Emitted.of(f"select_{index}", purpose, body, Grid.ROW_COLUMNS, traffic, tile=columns)
@@ -48,8 +56,8 @@ def emit_select(
 
 
 @dataclass(frozen=True, slots=True)
-class _Selecting:
-    """The statements of one selection, from ``scores`` to ``chosen``."""
+class _DigitSearch:
+    """The last score that is in, or the last weight of a share, found digit by digit."""
 
     node: Node
     tile: int
@@ -57,34 +65,23 @@ class _Selecting:
     weights: str
     body: Body
 
-    def segment_code(self, kept: int) -> Source:
-        """Find the best of each segment, then the best of those."""
-        where = f"{self.stride}, 1, 0, first, stop, num_pages"
-        return lines(f"""
-            best = best_in(scores, {where}, {kept}, {self.tile})
-            {count_code(self.node, self.body, REACHED)}
-            last = last_rank_of(best, count, stop - first, {kept})
-            mark_from(scores, {self.stride}, chosen, {where}, last, {self.tile})
-        """)
-
-    def digit_code(self, by_mass: bool) -> Source:
-        """Find the last score that is in digit by digit, or the last weight of a share."""
-        op = self.node.op
+    def search_code(self, by_mass: bool) -> Source:
+        """Mark pages by their scores, or by weights where a share is asked for."""
+        op, candidates = self.node.op, f"{self.stride}, first, stop"
         if isinstance(op, selection.TopP):
             return self._weigh(self._top_p(op))
-        where = f"scores, {self.stride}, first, stop, least, {self.tile}"
-        counted = count_code(self.node, self.body, f"count_at_least({where})", key="ordered_key")
+        reached = f"count_at_least(scores, {candidates}, least, {self.tile})"
+        counted = count_code(self.node, self.body, reached, key="ordered_key")
         counted = joined([counted, self._mark("scores")])
         is_planned = op == selection.TopK(per_head=self.stride > 1)
         if not by_mass or not (is_planned or isinstance(op, selection.ApproxTopK)):
             return counted
         self.body.need_all("by_mass", "mass", "at_least", "at_most")
-        stride, tile = self.stride, self.tile
         planned = lines(f"""
-            keep_shares(scores, weights, {stride}, first, stop, {tile})
-            total = sum_weights(weights, {stride}, first, stop, {tile})
+            keep_shares(scores, weights, {candidates}, {self.tile})
+            total = sum_weights(weights, {candidates}, {self.tile})
             share = tl.load(mass + row)
-            count = count_for_mass(weights, {stride}, first, stop, total * share, {tile})
+            count = count_for_mass(weights, {candidates}, total * share, {self.tile})
             count = tl.where(share >= 1.0, stop - first, count)
         """)
         return lines(f"""
@@ -95,8 +92,7 @@ class _Selecting:
         """)
 
     def _top_p(self, op: selection.TopP) -> Source:
-        stride, tile = self.stride, self.tile
-        ends = "tl.zeros((), tl.float64)"
+        stride, tile, ends = self.stride, self.tile, "tl.zeros((), tl.float64)"
         if op.span is Span.ALL:
             before = f"sum_weights(weights, {stride}, 0, first, {tile})"
             ends = f"{before} + sum_weights(weights, {stride}, stop, num_pages, {tile})"
@@ -130,18 +126,14 @@ def kept_of(node: Node, most: int | None, tiling: Tiling) -> int:
     ``most`` bounds the counts of plans. 0: nothing bounds them, or not enough for a segment that is
     read from memory.
     """
+    bound: int | None = None  # of a share of all scores
     match node.op:
-        case selection.TopK(k=int(k)):
-            bound: int | None = k
-        case selection.Threshold(max_pages=high):
+        case selection.TopK(k=int(high)) | selection.Threshold(max_pages=high):
             bound = high
         case selection.TopK() | selection.ApproxTopK():
             bound = most
-        case _:
-            bound = None  # a share of all scores
-    if bound is None or bound > min(MOST_KEPT, tiling.row_tile):
-        return 0
-    return padded(max(bound, 1))
+    is_kept = bound is not None and bound <= min(MOST_KEPT, tiling.row_tile)
+    return padded(max(bound or 0, 1)) if is_kept else 0
 
 
 def count_code(

@@ -99,14 +99,11 @@ class RowForm:
         start = row_preamble(body, self.sizes.page_size)
         if self.deal is Deal.WHOLE:
             return start
-        if self.deal is Deal.DEALT:
-            own = f"num_own = (num_pages - member + {self.members - 1}) // {self.members}"
-        else:
+        own = f"num_own = (num_pages - member + {self.members - 1}) // {self.members}"
+        if self.deal is Deal.CONTIGUOUS:
             body.need("member_pages")
-            own = lines("""
-                first_own = member * member_pages
-                num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
-            """)
+            own = "num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)"
+            own = f"first_own = member * member_pages; {own}"
         return lines(f"""
             {start}
             member = tl.program_id(1)
@@ -131,12 +128,8 @@ class RowForm:
     @property
     def page_steps(self) -> tuple[str, str]:
         """The same as two numbers: what a page is multiplied by, and what is added."""
-        match self.deal:
-            case Deal.DEALT:
-                return str(self.members), "member"
-            case Deal.CONTIGUOUS:
-                return "1", "first_own"
-        return "1", "0"
+        shifts = {Deal.WHOLE: "0", Deal.DEALT: "member", Deal.CONTIGUOUS: "first_own"}
+        return str(self.members) if self.deal is Deal.DEALT else "1", shifts[self.deal]
 
     def table(self, body: Body) -> str:
         """Return where the block numbers of the member's pages begin."""
