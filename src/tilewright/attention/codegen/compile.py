@@ -23,9 +23,9 @@ from tilewright.attention.codegen.kernels.row import emit_row_op
 from tilewright.attention.codegen.kernels.select import emit_select, kept_of
 from tilewright.attention.codegen.kernels.select_row import select_stages
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages
-from tilewright.attention.codegen.plan.fusion import plan_cut
-from tilewright.attention.codegen.plan.rounds import (
+from tilewright.attention.codegen.plan.fusion import (
     page_roots,
+    plan_cut,
     round_of,
     writes_by_round,
 )
@@ -39,7 +39,7 @@ from tilewright.attention.codegen.plan.target import (
     Target,
     Tiling,
 )
-from tilewright.attention.codegen.source.builder import Body, name_values
+from tilewright.attention.codegen.source.builder import Body, Names, name_values
 from tilewright.attention.codegen.source.file import (
     FileParts,
     KernelFile,
@@ -207,9 +207,7 @@ class _Parts(FileParts):
             self._open_selection(chosen, names, None)
         return names
 
-    def _open_selection(
-        self, chosen: Node, names: Mapping[Node, str], scoring: PageRound | None
-    ) -> None:
+    def _open_selection(self, chosen: Node, names: Names, scoring: PageRound | None) -> None:
         stages, scratch = select_stages(chosen, self.form, names, scoring)
         self._open += stages
         self.scratch += scratch
@@ -247,7 +245,7 @@ class _Parts(FileParts):
         self.stages += self._open
         self._open = []
 
-    def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
+    def _add_row_op(self, node: Node, names: Names) -> None:
         index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
             by_digits = self.form.cut.selection is Selection.DIGITS

@@ -84,7 +84,7 @@ def _divide_integers(op: Op, body: Body, x: Operand, y: Operand) -> str:
 
     Python and GPUs differ about ``%`` of a negative number; here it never meets one.
     """
-    divisor, size, low, rest = body.new_names("divisor", "modulus", "low", "rest")
+    divisor, size, low, rest = body.new_names("divisor modulus low rest")
     body.add(f"""
         {divisor} = tl.where({y.name} == 0, 1, {y.name}).to(tl.int64)
         {size} = tl.abs({divisor})
@@ -124,7 +124,7 @@ def _cast(op: unary.Cast, body: Body, x: Operand) -> str:
 def _pow(_op: Op, body: Body, *operands: Operand) -> str:
     """Raise by logarithms in float64, whose rounding is below that of the result."""
     x, y = (item.as_float() for item in operands)
-    size, whole, odd = body.new_names("power", "whole", "odd")
+    size, whole, odd = body.new_names("power whole odd")
     logarithm = f"tl.log(tl.abs(({x}).to(tl.float64)))"
     body.add(f"""
         {size} = tl.exp(({y}).to(tl.float64) * {logarithm}).to(tl.float32)

@@ -107,7 +107,7 @@ def _arg_top(op: reduce.ArgTop, body: Body, x: Operand) -> str:
     size = x.type.shape[op.dim - 1]
     ranked = _ranked(op, x, body)
     here, there, mine_axes, other_axes = _ORDER_AXES[op.dim]
-    mine, other, place = body.new_names("mine", "other", "place")
+    mine, other, place = body.new_names("mine other place")
     body.add(f"""
         {mine} = tl.arange(0, {padded(size)}){mine_axes}
         {other} = tl.arange(0, {padded(size)}){other_axes}
@@ -131,7 +131,7 @@ _ORDER_AXES = {
 def _softmax(op: page_axis.Softmax, body: Body, x: Operand) -> str:
     scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
     scaled = body.kept(x, op.dim, 'float("-inf")', f"{x.as_float()}{scale}")
-    logits, largest, weight, total = body.new_names("logits", "largest", "weight", "total")
+    logits, largest, weight, total = body.new_names("logits largest weight total")
     body.add(f"""
         {logits} = {scaled}
         {largest} = tl.max({logits}, {op.dim}, keep_dims=True)

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.source.builder import Body, Operand, load_source, store_source
+from tilewright.attention.codegen.source.builder import (
+    Body,
+    Operand,
+    Shape,
+    load_source,
+    store_source,
+)
 from tilewright.attention.codegen.source.row import row_start, table_start
 from tilewright.attention.graph import (
     FORMAT,
@@ -34,7 +40,7 @@ def scratch_holds(node: Node) -> str:
 
 
 def array_place(
-    name: str, content: str, shape: tuple[int, ...], body: Body, *, per_page: bool
+    name: str, content: str, shape: Shape, body: Body, *, per_page: bool
 ) -> tuple[str, list[str]]:
     """Take an array of a value per row or per page; return pointers to it, and which are there."""
     start = row_start(body, body.need(name, content))

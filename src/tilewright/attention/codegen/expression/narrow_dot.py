@@ -72,7 +72,7 @@ def dot_source(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: 
     )
     name, right, unit = operands[row].name, body.kept(operands[row], 2, "0"), ""
     if narrow is not None and narrow_type(row) is not narrow:
-        parts_name, unit = body.new_names(f"{name}_parts", f"{name}_unit")
+        parts_name, unit = body.new_names(f"{name}_parts {name}_unit")
         body.add(f"{parts_name}, {unit} = {narrow}_parts({right})")
         right = parts_name
     elif narrow is not None:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
 from tilewright.attention.codegen.expression.inner import INNER
 from tilewright.attention.codegen.expression.weighted import is_weighted, weighted_expression
-from tilewright.attention.codegen.source.builder import Body, Operand, remark_of
+from tilewright.attention.codegen.source.builder import Body, Names, Operand, remark_of
 from tilewright.attention.graph import Node, Op
 from tilewright.attention.ops import position
 from tilewright.errors import CodegenError
@@ -66,7 +66,7 @@ class SideEmitter(ABC):
     """Emits each node once, inputs first, in the order in which they are asked for."""
 
     body: Body
-    names: Mapping[Node, str]
+    names: Names
     positions: PositionTable
     done: dict[Node, Operand] = field(default_factory=dict)
     loaded: set[Node] = field(default_factory=set)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tilewright.attention.codegen.expression.gather import Block, picked
 from tilewright.attention.codegen.expression.memory import table_of
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.source.builder import Body, Operand, load_source, unpadded
+from tilewright.attention.codegen.source.builder import Body, Operand, Shape, load_source, unpadded
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import leaf, linear
 
@@ -75,13 +75,11 @@ def _table_block(table: str, head: str, rows: int, columns: int) -> str:
     return f"{load_source(place, unpadded(*sizes))}.to(tl.float32)"
 
 
-def _product_in_strips(x: Operand, table: str, shape: tuple[int, ...], body: Body) -> str:
+def _product_in_strips(x: Operand, table: str, shape: Shape, body: Body) -> str:
     """Compute ``out[s, a, b] = sum_k W[a, k] x[s, b, k]``, some columns at a time."""
     (rows, width), source = shape, Block.of(x)
     strip = _strip(rows, source.rows, width)
-    out, start, part, weight, channel = body.new_names(
-        "product", "first", "part", "weight", "channel"
-    )
+    out, start, part, weight, channel = body.new_names("product first part weight channel")
     entry = f"tl.arange(0, {padded(rows)})[:, None]"
     places = f"tl.minimum({channel}, {width - 1})[None, None, :]"
     places = f"tl.broadcast_to({places}, {source.extents(2, strip)})"
@@ -104,12 +102,12 @@ def _put_rows(out: str, index: str, count: int, part: Block, head: str) -> str:
     return f"{out} = tl.where({index} // {part.rows} == {head}, {moved}, {out})"
 
 
-def _product_by_head(x: Operand, table: str, shape: tuple[int, ...], body: Body) -> str:
+def _product_by_head(x: Operand, table: str, shape: Shape, body: Body) -> str:
     """Compute ``out[s, h Ny + a, b] = sum_k W[h, a, k] x[s, h Nx + b, k]``."""
     (heads, rows, width), source = shape, Block.of(x)
     entries = source.rows // heads
     index, of_x = body.index(1, heads * rows), body.index(1, entries)
-    out, head, part, weight, found = body.new_names("product", "group", "part", "weight", "found")
+    out, head, part, weight, found = body.new_names("product group part weight found")
     places = f"tl.minimum({of_x} + {head} * {entries}, {source.rows - 1})"
     result = Block(found, rows, entries, False, source.lead)
     body.add(f"""
@@ -138,9 +136,8 @@ def _factor_score(
     """Take the query of each head through its weights, then the best of the head's descriptors."""
     width, source = query.type.shape[1], Block.of(descriptors)
     of_head, member = body.index(1, op.heads), body.index(1, op.descriptors)
-    score, head, asked, projected, part, dots = body.new_names(
-        "score", "group", "asked", "projected", "part", "dots"
-    )
+    names = body.new_names("score group asked projected part dots")
+    score, head, asked, projected, part, dots = names
     own, hidden = f"tl.where({of_head} == {head}, {query.name}, 0.0)", ""
     if padded(width) != width:
         own = f"tl.where({body.index(2, width)} < {width}, {own}, 0.0)"
@@ -169,9 +166,7 @@ def _learned_descriptor(
     (tokens, width), count = x.type.shape, op.heads * op.descriptors
     token_table, key_table = (table_of(item, body) for item in tables)
     index = body.index(1, count)
-    out, head, page, pooled, found = body.new_names(
-        "described", "group", "keys", "pooled", "descriptor"
-    )
+    out, head, page, pooled, found = body.new_names("described group keys pooled descriptor")
     weights = _table_block(token_table, head, tokens, op.descriptors)
     keys = _table_block(key_table, head, width, op.rank)
     block = Block(found, op.descriptors, op.rank, False, "1")

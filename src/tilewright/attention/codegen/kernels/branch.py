@@ -1,6 +1,6 @@
 """The kernels of flows with several branches, gates or estimates: attention of each, then a sum."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.attention.codegen.expression.memory import scratch_holds
@@ -10,7 +10,7 @@ from tilewright.attention.codegen.kernels.merge import emit_merge_parts, head_ma
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, Names
 from tilewright.attention.codegen.source.file import (
     Emitted,
     FileParts,
@@ -27,7 +27,7 @@ from tilewright.attention.graph import Branch, Estimate, EstimateOver, Geometry,
 from tilewright.attention.ops.leaf import wants_mass
 
 
-def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> list[Scratch]:
+def add_branches(parts: FileParts, graph: Graph, names: Names) -> list[Scratch]:
     """Add what follows the indexer, whose values ``names`` has the memory of; return the results.
 
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
@@ -63,7 +63,7 @@ def _is_one_softmax(branches: Sequence[Branch]) -> bool:
 
 
 def _emit_combine_branches(
-    form: RowForm, branches: Sequence[Branch], names: Mapping[Node, str], arrays: int
+    form: RowForm, branches: Sequence[Branch], names: Names, arrays: int
 ) -> Emitted:
     """Emit the sum of all branches; of a dense row it is the first branch that reads pages."""
     body, sizes = Body(), form.sizes
@@ -95,9 +95,7 @@ def _emit_combine_branches(
     return Emitted.of("combine_branches", purpose, body, Grid.ROWS, traffic)
 
 
-def _branch_code(
-    sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
-) -> Source:
+def _branch_code(sizes: Geometry, branch: Branch, place: int, names: Names, body: Body) -> Source:
     """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``.
 
     Exact attention and estimate are joined to one softmax; a side without tokens adds nothing.
@@ -140,9 +138,7 @@ def _branch_code(
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
 
 
-def emit_estimate_pages(
-    form: RowForm, branch: Branch, estimate: Estimate, names: Mapping[Node, str]
-) -> Emitted:
+def emit_estimate_pages(form: RowForm, branch: Branch, estimate: Estimate, names: Names) -> Emitted:
     """Emit an online softmax over entries of all pages, or of those that were not read."""
     body, sizes = Body(), form.sizes
     for node in (estimate.logits, estimate.values):
@@ -199,7 +195,7 @@ def emit_estimate_pages(
     return Emitted.of(f"estimate_pages{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 
-def _skip_code(selection: Node, names: Mapping[Node, str], entries: int, body: Body) -> Source:
+def _skip_code(selection: Node, names: Names, entries: int, body: Body) -> Source:
     """Leave out entries of pages that are read: by a query head, or by all of them."""
     columns = selection.type.shape[1]
     marks = body.need(names[selection], scratch_holds(selection))

@@ -27,12 +27,13 @@ from tilewright.attention.codegen.expression.narrow_dot import (
     narrow_type,
 )
 from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS, SideEmitter
-from tilewright.attention.codegen.plan.rounds import is_repeated
+from tilewright.attention.codegen.plan.fusion import is_repeated
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import Traffic, page_traffic
 from tilewright.attention.codegen.source.builder import (
     Body,
+    Names,
     Operand,
     load_source,
     name_values,
@@ -62,7 +63,7 @@ class PageRound:
     form: RowForm
     index: int
     rounds: Mapping[Node, int]
-    scratch: Mapping[Node, str]
+    scratch: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class PageWork:
     inside: Sequence[Statement]
     tile: int
     traffic: Traffic
-    names: Mapping[Node, str] = field(default_factory=dict)
+    names: Names = field(default_factory=dict)
 
 
 def emit_compute_pages(

@@ -1,13 +1,12 @@
 """The kernels of ops over all pages of a row, or all KV heads of a request, but selections."""
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from tilewright.attention.codegen.expression.elementwise import identity, number
 from tilewright.attention.codegen.expression.inner import REDUCTIONS
 from tilewright.attention.codegen.expression.memory import scratch_holds
-from tilewright.attention.codegen.kernels.neighbour import NEIGHBOURS
-from tilewright.attention.codegen.kernels.row_work import COMBINED, OUTSIDE, RowWork
+from tilewright.attention.codegen.kernels.row_work import COMBINED, NEIGHBOURS, OUTSIDE, RowWork
 from tilewright.attention.codegen.plan.traffic import (
     MARK_BYTES,
     NUMBER_BYTES,
@@ -15,7 +14,7 @@ from tilewright.attention.codegen.plan.traffic import (
     Traffic,
     column_bytes,
 )
-from tilewright.attention.codegen.source.builder import Body, remark_of
+from tilewright.attention.codegen.source.builder import Body, Names, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Source, Statement, called, joined, lines
@@ -23,7 +22,7 @@ from tilewright.attention.graph import FORMAT, DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
 
-def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]) -> Emitted:
+def emit_row_op(form: RowForm, node: Node, index: int, names: Names) -> Emitted:
     """Emit an op from scratch memory to scratch memory; a program for each row and column."""
     body = Body()
     operands = tuple(names[item] for item in node.inputs)
@@ -176,11 +175,7 @@ def _across_heads(work: RowWork) -> Source:
         found = joined([found, "found = found / num_kv_heads"])
     if is_per_row:
         return joined([found, work.store("found")])
-    return lines(f"""
-        {work.tiles("0", "num_pages")}
-            {found}
-            {work.store("found", "page < num_pages")}
-    """)
+    return work.each_page(found, "found")
 
 
 def _selected_tokens(work: RowWork) -> Source:

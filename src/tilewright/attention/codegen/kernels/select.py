@@ -1,13 +1,12 @@
 """The kernels that choose the best pages of a row from scores in memory; and how many are taken."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.attention.codegen.expression.elementwise import number
 from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.plan.target import Selection, Tiling, padded
 from tilewright.attention.codegen.plan.traffic import select_traffic
-from tilewright.attention.codegen.source.builder import Body, remark_of
+from tilewright.attention.codegen.source.builder import Body, Names, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start, span_code
 from tilewright.attention.codegen.source.tree import Source, joined, lines
@@ -19,7 +18,7 @@ REACHED = "tl.sum((best >= least.to(tl.int64) * 4294967296).to(tl.int32), 0)"
 
 
 def emit_select(
-    form: RowForm, node: Node, index: int, names: Mapping[Node, str], *, by_mass: bool, kept: int
+    form: RowForm, node: Node, index: int, names: Names, *, by_mass: bool, kept: int
 ) -> tuple[Emitted, tuple[Scratch, ...]]:
     """Emit a selection from scores to marks in memory; return what else is kept in between, too.
 

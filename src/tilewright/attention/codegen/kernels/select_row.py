@@ -4,7 +4,6 @@ A *rank* is a score and a page in one whole number: higher scores come first, an
 lower page. No two pages have one rank, so the lowest one that is in tells of every page.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tilewright.attention.codegen.kernels.compute import PageRound, loop_code, page_work
@@ -17,7 +16,7 @@ from tilewright.attention.codegen.kernels.merge import (
 from tilewright.attention.codegen.kernels.select import REACHED, count_code
 from tilewright.attention.codegen.plan.target import Deal, Merge, Selection, padded
 from tilewright.attention.codegen.plan.traffic import MARK_BYTES, NUMBER_BYTES, Stage, Traffic
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, Names
 from tilewright.attention.codegen.source.file import Scratch, ScratchAxis, StageFunction
 from tilewright.attention.codegen.source.helpers import LEAST_KEY, LEAST_RANK
 from tilewright.attention.codegen.source.row import RowForm, row_start, span_code
@@ -46,7 +45,7 @@ class ScoreMemory:
 
 
 def select_stages(
-    chosen: Node, form: RowForm, names: Mapping[Node, str], scoring: PageRound | None
+    chosen: Node, form: RowForm, names: Names, scoring: PageRound | None
 ) -> tuple[list[StageFunction], list[Scratch]]:
     """Score the pages of a row and select; return the memory of scores and marks, too.
 

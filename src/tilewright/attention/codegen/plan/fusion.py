@@ -1,11 +1,11 @@
-"""Deciding which stages share a kernel and how pages are selected: by bytes moved, launches, space
-on the chip, workers.
+"""Cutting a flow into kernels: where an op needs all pages of its row, and where fusing costs more.
+
+Bytes moved, launches, space on the chip and workers decide which stages share a kernel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tilewright.attention.codegen.plan.rounds import page_roots
 from tilewright.attention.codegen.plan.target import (
     Cut,
     Decision,
@@ -20,7 +20,7 @@ from tilewright.attention.codegen.plan.traffic import (
     NUMBER_BYTES,
     select_page_bytes,
 )
-from tilewright.attention.graph import Node
+from tilewright.attention.graph import Graph, Leading, Node, Side, StateWrite
 from tilewright.attention.ops import selection as ops
 from tilewright.units import PS_PER_US
 
@@ -29,6 +29,49 @@ LIVING_BLOCKS = 3  # of a row's scores, while they are sorted
 SORT_PASSES = 20  # commands that read the scores of a row: they are made keys, sorted, marked
 
 WITHOUT = "left out by the cut that was given"
+
+
+def round_of(graph: Graph) -> dict[Node, int]:
+    """Return the round in which each node of the indexer side is computed.
+
+    The result of a row op is there in the round after its own.
+    """
+    rounds: dict[Node, int] = {}
+    for node in graph.nodes(Side.INDEXER):
+        known = (rounds[item] + item.op.is_row_op for item in node.inputs)
+        rounds[node] = max(known, default=0)
+    return rounds
+
+
+def is_repeated(node: Node) -> bool:
+    """Tell whether a later round computes the node again: leaves, and work per row."""
+    return not node.inputs or node.type.leading is not Leading.PAGES
+
+
+def page_roots(rounds: Mapping[Node, int], wanted: Iterable[Node], index: int) -> list[Node]:
+    """Return what the page kernel of a round must leave in scratch memory, in a fixed order.
+
+    ``wanted`` are the values that kernels after the last round read.
+    """
+    found: dict[Node, None] = {}
+    for node, at in rounds.items():
+        for item in node.inputs:
+            if rounds[item] == index and not item.op.is_row_op:
+                later = at > index and not is_repeated(item)
+                if later or node.op.is_row_op:
+                    found[item] = None
+    for node in wanted:
+        if rounds[node] == index and not node.op.is_row_op:
+            found[node] = None
+    return list(found)
+
+
+def writes_by_round(graph: Graph, rounds: Mapping[Node, int]) -> dict[int, list[StateWrite]]:
+    """Find the round whose page kernel can write each state: the first that has its value."""
+    found: dict[int, list[StateWrite]] = {}
+    for write in graph.state_writes:
+        found.setdefault(rounds[write.value] + write.value.op.is_row_op, []).append(write)
+    return found
 
 
 def plan_cut(
@@ -50,7 +93,11 @@ def plan_cut(
     base = wanted or Cut()
     if target is None:
         reason = "programs have tiles and parts, none a whole row"
-        found = [_without_target(kept)]
+        way, why = Selection.DIGITS, "nothing bounds how many pages a row may choose"
+        if kept:
+            way = Selection.SEGMENTS
+            why = f"scores are read twice: the best {kept} of each segment, then who is among them"
+        found = [Decision(way, True, why)]
         found += [Decision(item, is_accepted=False, reason=reason) for item in Fusion]
     else:
         costs = selection_costs(target, chosen, kept=kept, segment=segment, apart=apart)
@@ -67,13 +114,6 @@ def plan_cut(
     fused = frozenset(item for item in accepted if isinstance(item, Fusion))
     (selected,) = (item for item in accepted if isinstance(item, Selection))
     return replace(base, fusions=fused, selection=selected), tuple(found)
-
-
-def _without_target(kept: int) -> Decision:
-    if kept:
-        reason = f"scores are read twice: the best {kept} of each segment, then who is among them"
-        return Decision(Selection.SEGMENTS, True, reason)
-    return Decision(Selection.DIGITS, True, "nothing bounds how many pages a row may choose")
 
 
 def _selection(
@@ -170,15 +210,31 @@ def selection_costs(
     target: Target, chosen: Node, *, kept: int, segment: int, apart: str
 ) -> tuple[SelectionCost, ...]:
     """Return the costs of all ways, possible or not."""
+    pages, members = target.pages, target.members
+    digits, block = "scores are read from memory digit by digit", NUMBER_BYTES * pages
     not_shared = apart or _not_shared(target, chosen)
+    need = LIVING_BLOCKS * block * members
+    spilled = max(0, need - target.register_bytes)
+    spill_ps = spilled * SORT_PASSES * PS_PER_US // target.spill_bytes_per_us
+    sent = block * (members - 1)  # all meet at one member
+    why_not, reason = not_shared, f"{need} bytes of scores stay on the chip"
+    if not why_not and need > target.on_chip_bytes:
+        why_not = f"{need} bytes of scores, {target.on_chip_bytes} on the chip"
+    by_block = _shared(target, Selection.BLOCK, reason, sent, why_not, spill_ps)
     too_small = f"segments of {segment} pages, of which {kept} are kept" if segment < kept else ""
-    in_memory = "scores are read from memory digit by digit"
-    not_digits = not_shared or "digits are looked for in memory"
-    return (
-        _block(target, not_shared),
-        _segments(target, kept, not_shared or too_small),
-        _apart(target, Selection.DIGITS, in_memory, not_digits),
-    )
+    not_fused = not_shared or too_small
+    reason = f"the best {kept} of each segment stay on the chip"
+    why_not = "" if kept else "nothing bounds how many pages a row may choose"
+    if kept > pages:
+        why_not = f"{kept} candidates would be kept of {pages} pages"
+    if not_fused:
+        reason = reason if kept else digits
+        by_segments = _apart(target, Selection.SEGMENTS, reason, not_fused, why_not)
+    else:
+        sent = RANK_BYTES * kept * (members - 1).bit_length()
+        by_segments = _shared(target, Selection.SEGMENTS, reason, sent, why_not)
+    not_fused = not_shared or "digits are looked for in memory"
+    return by_block, by_segments, _apart(target, Selection.DIGITS, digits, not_fused)
 
 
 def _not_shared(target: Target, chosen: Node) -> str:
@@ -189,29 +245,6 @@ def _not_shared(target: Target, chosen: Node) -> str:
     if target.members > 1 and Merge.IPCQ not in target.merges:
         return f"{target.members} members choose together, and have no queues"
     return ""
-
-
-def _block(target: Target, why_not: str) -> SelectionCost:
-    need = LIVING_BLOCKS * NUMBER_BYTES * target.pages * target.members
-    spilled = max(0, need - target.register_bytes)
-    spill_ps = spilled * SORT_PASSES * PS_PER_US // target.spill_bytes_per_us
-    sent = NUMBER_BYTES * target.pages * (target.members - 1)  # all meet at one member
-    reason = f"{need} bytes of scores stay on the chip"
-    if not why_not and need > target.on_chip_bytes:
-        why_not = f"{need} bytes of scores, {target.on_chip_bytes} on the chip"
-    return _shared(target, Selection.BLOCK, reason, sent, why_not, spill_ps)
-
-
-def _segments(target: Target, kept: int, not_fused: str) -> SelectionCost:
-    reason = f"the best {kept} of each segment stay on the chip"
-    why_not = "" if kept else "nothing bounds how many pages a row may choose"
-    if kept > target.pages:
-        why_not = f"{kept} candidates would be kept of {target.pages} pages"
-    if not_fused:
-        reason = reason if kept else "scores are read from memory digit by digit"
-        return _apart(target, Selection.SEGMENTS, reason, not_fused, why_not)
-    sent = RANK_BYTES * kept * (target.members - 1).bit_length()
-    return _shared(target, Selection.SEGMENTS, reason, sent, why_not)
 
 
 def _shared(

@@ -5,6 +5,7 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.tree import Statement, code
@@ -38,6 +39,11 @@ ARGUMENTS: Mapping[str, str] = {
     "threshold": "float32 [rows]: between, those that score as much",
 }
 """What arguments of a fixed meaning hold; those of a flow are told where they are needed."""
+
+
+Names: TypeAlias = Mapping[Node, str]
+"""Names of values in a kernel, or of their memory."""
+Shape: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +100,9 @@ class Body:
         self._taken.add(name)
         return name
 
-    def new_names(self, *wanted: str) -> list[str]:
-        return [self.new_name(name) for name in wanted]
+    def new_names(self, wanted: str) -> list[str]:
+        """Take a free identifier for each word."""
+        return [self.new_name(name) for name in wanted.split()]
 
     def add(self, source: str, *parts: Iterable[Statement], remark: str = "") -> None:
         """Append statements, see `code`."""
@@ -125,9 +132,7 @@ class Body:
             self.add(f"{name} = {expression}")
         return name
 
-    def place(
-        self, base: str, entry: str, shape: tuple[int, ...], whole: tuple[int, ...], skip: int = 0
-    ) -> str:
+    def place(self, base: str, entry: str, shape: Shape, whole: Shape, skip: int = 0) -> str:
         """Return pointers to [r, c] of a ``whole`` entry, behind its first ``skip`` elements.
 
         Without an entry ``base`` is its beginning.
@@ -150,7 +155,7 @@ class Body:
             parts.append("tl.zeros((1, 1, 1), tl.int32)")  # a block, as all values are
         return " + ".join(parts)
 
-    def inside(self, shape: tuple[int, ...]) -> list[str]:
+    def inside(self, shape: Shape) -> list[str]:
         """Return conditions that leave the padding of [r, c] out."""
         return [
             f"({self.index(axis, size)} < {size})"
@@ -170,7 +175,7 @@ class Body:
         condition, text = self.present(operand.type, axis), text or operand.name
         return f"tl.where({condition}, {text}, {fill})" if condition else text
 
-    def flat(self, shape: tuple[int, ...], whole: tuple[int, ...], skip: int) -> str:
+    def flat(self, shape: Shape, whole: Shape, skip: int) -> str:
         """Return flat positions of [r, c] in an entry that is ``whole``."""
         rows, columns = shape
         parts = [str(skip)] if skip or rows == columns == 1 else []

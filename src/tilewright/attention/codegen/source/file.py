@@ -9,7 +9,7 @@ from functools import cache
 
 from tilewright.attention.codegen.plan.target import Cut, Decision, Merge, Target, Tiling
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, Shape
 from tilewright.attention.codegen.source.helpers import GROUPS
 from tilewright.attention.codegen.source.row import RowForm
 from tilewright.attention.codegen.source.tree import (
@@ -93,7 +93,7 @@ class Scratch:
 
     name: str
     axis: ScratchAxis
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: DType
 
 
@@ -159,9 +159,7 @@ def parts_of(form: RowForm) -> tuple[Scratch, ...]:
     return _floats(form, ScratchAxis.PARTS, parts)
 
 
-def _floats(
-    form: RowForm, axis: ScratchAxis, shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[Scratch, ...]:
+def _floats(form: RowForm, axis: ScratchAxis, shapes: Mapping[str, Shape]) -> tuple[Scratch, ...]:
     return tuple(
         Scratch(f"{name}{form.suffix}", axis, shape, DType.FLOAT32)
         for name, shape in shapes.items()
