@@ -14,7 +14,7 @@ from tilewright.attention.codegen.kernels.branch import add_branches
 from tilewright.attention.codegen.kernels.complete import emit_complete_pages
 from tilewright.attention.codegen.kernels.compute import (
     PageRound,
-    emit_compute_pages,
+    page_kernel,
     page_work,
 )
 from tilewright.attention.codegen.kernels.list_pages import emit_list_pages, list_stage
@@ -197,7 +197,9 @@ class _Parts(FileParts):
                 self._open_selection(chosen, names, of_round)
                 continue
             if roots or index in writes:
-                self.kernels.append(emit_compute_pages(of_round, roots, writes.get(index, ())))
+                work = page_work(of_round, stored=roots, writes=writes.get(index, ()))
+                name = f"compute_pages_{index}"
+                self.kernels.append(page_kernel(name, "Values per page", self.form, work))
             for node in roots:
                 self._keep(node, names[node])
             for node in [item for item, at in rounds.items() if at == index and item.op.is_row_op]:

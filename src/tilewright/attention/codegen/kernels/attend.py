@@ -35,9 +35,9 @@ class AttendBlocks:
             values = sizes.key_dim if sizes.kind is FlowKind.MLA else sizes.value_dim
             return AttendBlocks(sizes.query_heads, sizes.key_dim, values, tokens, pages)
         channels = (sizes.query_heads, sizes.key_dim, sizes.value_dim)
-        padding = (max(_SMALLEST_DOT, padded(size)) for size in channels)
+        heads, keys, values = (max(_SMALLEST_DOT, padded(size)) for size in channels)
         pages = max(padded(pages), _SMALLEST_DOT // padded(tokens))
-        return AttendBlocks(*padding, padded(tokens), pages)
+        return AttendBlocks(heads, keys, values, padded(tokens), pages)
 
     @property
     def tokens(self) -> int:
@@ -70,12 +70,10 @@ def emit_attend_pages(form: RowForm, *, chosen: str | None) -> Emitted:
     """Emit an online softmax over one part of each list, or of the list of a member."""
     body, once = Body(), form.target is not None
     start, ending = form.preamble(body), _end_code(form, body)
-    what, each, grid = "listed pages", "each row", Grid.ROW_MEMBERS
+    what, each, grid = "listed pages", f"each {form.program}", Grid.ROW_MEMBERS
     if form.target is None:
         what, grid = f"at most {form.tiling.part_pages} listed pages", Grid.ROW_PARTS
         each = "row and part"
-    elif form.part is not None:
-        each = "each row and member"
     attention = attend_code(form, body, chosen=chosen, is_listed=True)
     body.add(joined([start, attention, ending]))
     traffic = attend_traffic(form.sizes, is_listed=True, loads_latents_once=once)

@@ -78,15 +78,6 @@ class PageWork:
     names: Names = field(default_factory=dict)
 
 
-def emit_compute_pages(
-    page_round: PageRound, roots: Sequence[Node], writes: Sequence[StateWrite] = ()
-) -> Emitted:
-    """Emit the page kernel of a round; ``writes`` are states whose next value is known in it."""
-    work = page_work(page_round, stored=roots, writes=writes)
-    name, form = f"compute_pages_{page_round.index}", page_round.form
-    return page_kernel(name, "Values per page", form, work)
-
-
 def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emitted:
     """Emit a kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
     body, tile = work.body, work.tile
@@ -104,7 +95,7 @@ def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emit
         """)
         statements = [*work.ahead, *work.inside]
     else:
-        grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
+        grid, what = Grid.ROW_MEMBERS, form.program
         statements = [*work.ahead, *loop_code(form, work)]
     body.statements = without_unused([*start, *statements])
     purpose = f"{what_for}: a program for each {what}."

@@ -1,7 +1,7 @@
 """The kernel that packs chosen pages into lists."""
 
 from tilewright.attention.codegen.plan.target import Deal, padded
-from tilewright.attention.codegen.plan.traffic import list_traffic
+from tilewright.attention.codegen.plan.traffic import MARK_BYTES, NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, ScratchAxis, StageFunction
 from tilewright.attention.codegen.source.row import RowForm, row_start
@@ -13,9 +13,8 @@ def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAx
     stage = list_stage(form, chosen=chosen, columns=columns, axis=axis)
     body = stage.body
     body.statements = without_unused([*code(form.preamble(body)), *body.statements])
-    what = "row" if form.part is None else "row and member"
     grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
-    purpose = f"Chosen pages in logical order: a program for each {what}."
+    purpose = f"Chosen pages in logical order: a program for each {form.program}."
     return Emitted.of(f"list_pages{form.suffix}", purpose, body, grid, stage.traffic)
 
 
@@ -50,7 +49,8 @@ def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -
         tl.store({row_start(body, totals, form.part)}, tokens)
     """)
     purpose = "Chosen pages in logical order."
-    return StageFunction("list_pages", purpose, body, list_traffic(columns))
+    traffic = Traffic(Stage.SELECTION, 2 * NUMBER_BYTES, columns * MARK_BYTES, NUMBER_BYTES)
+    return StageFunction("list_pages", purpose, body, traffic)
 
 
 def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ send to this one, nearest first. Only a backend whose workers have queues can ru
 from collections.abc import Callable
 
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.plan.traffic import Stage, merge_traffic
+from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, StageFunction
 from tilewright.attention.codegen.source.row import RowForm, row_start
@@ -97,7 +97,8 @@ def emit_merge_parts(form: RowForm) -> Emitted:
         {finish_code(form, body)}
     """)
     purpose = "The attention of each row from its parts: a program for each row."
-    traffic = merge_traffic(form.sizes, form.members)
+    part_bytes = form.sizes.query_heads * (form.sizes.value_dim + 2) * NUMBER_BYTES
+    traffic = Traffic(Stage.MERGE, row_bytes=2 * form.members * part_bytes)  # written, and read
     return Emitted.of(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 

@@ -120,10 +120,6 @@ def select_traffic(selection: Selection, columns: int) -> Traffic:
     return Traffic(Stage.SELECTION, page_bytes=page_bytes)
 
 
-def list_traffic(columns: int) -> Traffic:
-    return Traffic(Stage.SELECTION, 2 * NUMBER_BYTES, columns * MARK_BYTES, NUMBER_BYTES)
-
-
 def pools_of(sizes: Geometry) -> dict[str, int]:
     """Return the pools of keys and values with their widths; a latent is both."""
     if sizes.kind is FlowKind.MLA:
@@ -143,9 +139,3 @@ def attend_traffic(sizes: Geometry, *, is_listed: bool, loads_latents_once: bool
     entry = TABLE_BYTES + (NUMBER_BYTES if is_listed else 0)
     listed = sizes.page_size * token_bytes + entry
     return Traffic(Stage.ATTENTION, row_bytes=query + output, listed_bytes=listed)
-
-
-def merge_traffic(sizes: Geometry, parts: int) -> Traffic:
-    """Count parts that meet in memory: written there, and read again."""
-    part = sizes.query_heads * (sizes.value_dim + 2) * NUMBER_BYTES
-    return Traffic(Stage.MERGE, row_bytes=2 * parts * part)

@@ -57,12 +57,9 @@ class Operand:
     def is_float(self) -> bool:
         return self.type.dtype.is_float
 
-    def as_float(self, text: str = "") -> str:
-        """Write the value, or an expression of its type, in float32."""
-        text = text or self.name
-        if self.is_float:
-            return text
-        return f"{text if text.isidentifier() else f'({text})'}.to(tl.float32)"
+    def as_float(self) -> str:
+        """Write the value in float32."""
+        return self.name if self.is_float else f"{self.name}.to(tl.float32)"
 
 
 @dataclass(slots=True)
@@ -211,19 +208,17 @@ RESERVED = frozenset(dir(builtins)) | {
 """Names that a kernel has already, or that would hide what Python has."""
 
 
+_SHORT_NAMES = {"ge_mm": "product", "max": "largest", "min": "smallest", "sum": "total"}
+
+
 def name_values(nodes: Iterable[Node], body: Body) -> dict[Node, str]:
-    """Name each node, clear of the names that the body has already."""
-    return {node: body.new_name(_wanted(node)) for node in nodes}
-
-
-def _wanted(node: Node) -> str:
-    variable = getattr(node.op, "variable", None)
-    if variable is not None:
-        return str(variable)
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.op.name).lower()
-    return {"ge_mm": "product", "max": "largest", "min": "smallest", "sum": "total"}.get(
-        words, words
-    )
+    """Name each node after its variable or its op, clear of the names that the body has already."""
+    found: dict[Node, str] = {}
+    for node in nodes:
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.op.name).lower()
+        variable = getattr(node.op, "variable", None) or _SHORT_NAMES.get(words, words)
+        found[node] = body.new_name(str(variable))
+    return found
 
 
 def remark_of(node: Node) -> str:

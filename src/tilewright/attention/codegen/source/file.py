@@ -1,11 +1,10 @@
 """A file of kernels: its functions, the stages that they are, and what a launcher must know."""
 
-import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 
 from tilewright.attention.codegen.plan.target import Cut, Decision, Merge, Target, Tiling
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic
@@ -210,8 +209,7 @@ def emit_row_kernel(name: str, form: RowForm, stages: Sequence[StageFunction]) -
                 body.need(argument, holds)
         call = f"{stage.name}({', '.join(function.arguments)})"
         body.add(f"{stage.result} = {call}" if stage.result else call)
-    what = "row" if form.part is None else "row and member"
-    purpose = f"All of a row in one program: a program for each {what}."
+    purpose = f"All of a row in one program: a program for each {form.program}."
     traffic = [stage.traffic for stage in stages]
     return Emitted.of(name, purpose, body, Grid.ROW_MEMBERS, *traffic, ahead=functions)
 
@@ -226,22 +224,10 @@ def helpers_of(functions: Iterable[Function]) -> list[str]:
     wanted = {name for function in functions for name, _ in called(function.body)}
     needed: set[str] = set()
     for group in reversed(GROUPS):
-        defined, calls = _names_of(group)
-        if wanted & defined:
+        if wanted.intersection(re.findall(r"^def (\w+)", group, re.MULTILINE)):
             needed.add(group)
-            wanted |= calls
+            wanted.update(re.findall(r"(?<!\.)\b(\w+)\(", group))
     return [group for group in GROUPS if group in needed]
-
-
-@cache
-def _names_of(group: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the functions that a group defines, and those that it calls."""
-    nodes = list(ast.walk(ast.parse(group)))
-    calls = (node.func for node in nodes if isinstance(node, ast.Call))
-    return (
-        frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef)),
-        frozenset(function.id for function in calls if isinstance(function, ast.Name)),
-    )
 
 
 @dataclass(slots=True, kw_only=True)

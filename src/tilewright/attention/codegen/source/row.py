@@ -94,6 +94,11 @@ class RowForm:
         """The name of the member, if there are several."""
         return None if self.deal is Deal.WHOLE else "member"
 
+    @property
+    def program(self) -> str:
+        """What there is a program for."""
+        return "row" if self.part is None else "row and member"
+
     def preamble(self, body: Body) -> Source:
         """Set the row, its length, and the share of it that the program has."""
         start = row_preamble(body, self.sizes.page_size)
