@@ -88,13 +88,16 @@ def compile_graph(
     bound, branches = None if by_mass else most, graph.output.branches
     chosen = next(item.selection for item in branches if item.selection is not None)
     is_plain = len(branches) == 1 and branches[0].gate is None and branches[0].estimate is None
+    form = RowForm(graph.geometry, tiles, target, kept=kept_of(chosen, bound, tiles))
     if is_plain:
-        form, decisions = _row_form(graph, chosen, tiles, target, cut, by_mass, bound)
-    else:  # branches are joined behind attention
+        planned, decisions = _plan_row(graph, form, chosen, cut, by_mass=by_mass)
+    else:
         why = "branches are joined behind their attention"
         decisions = tuple(Decision(item, is_accepted=False, reason=why) for item in Fusion)
-        aim = None if target is None else replace(target, merges=frozenset({Merge.MEMORY}))
-        form = RowForm(graph.geometry, tiles, aim, replace(cut or Cut(), fusions=frozenset()))
+        planned = replace(cut or Cut(), fusions=frozenset())
+        if target is not None:
+            form = replace(form, target=replace(target, merges=frozenset({Merge.MEMORY})))
+    form = replace(form, cut=planned)
     parts = _Parts(
         flow=graph.name,
         origin=f"graph {graph_hash(graph)[:12]}",
@@ -116,29 +119,20 @@ def compile_graph(
     return parts.file((*lists_of(form), *outputs_of(form)))
 
 
-def _row_form(
-    graph: Graph,
-    chosen: Node,
-    tiles: Tiling,
-    target: Target | None,
-    cut: Cut | None,
-    by_mass: bool,
-    most: int | None,
-) -> tuple[RowForm, tuple[Decision, ...]]:
+def _plan_row(
+    graph: Graph, form: RowForm, chosen: Node, wanted: Cut | None, *, by_mass: bool
+) -> tuple[Cut, tuple[Decision, ...]]:
     """Plan which stages of a row share a kernel; a selection may not be one of them."""
-    rounds, kept, segment, apart = round_of(graph), kept_of(chosen, most, tiles), 0, ""
-    if target is not None:  # the pages of a tile of the kernel that scores
-        own = RowForm(graph.geometry, tiles, target)
-        scoring = PageRound(graph, own, rounds[chosen], rounds, _scratch_names(rounds))
+    rounds, segment, apart = round_of(graph), 0, ""
+    if form.target is not None:  # the pages of a tile of the kernel that scores
+        scoring = PageRound(graph, form, rounds[chosen], rounds, _scratch_names(rounds))
         segment = page_work(scoring, kept=(chosen.inputs[0],)).tile
     if graph.states:
         apart = "values of the same pages are kept for the next step"
     elif by_mass:
         apart = "a share of all scores is asked for"
-    planned, decisions = plan_cut(
-        target, chosen, rounds, kept=kept, segment=segment, apart=apart, wanted=cut
-    )
-    return RowForm(graph.geometry, tiles, target, planned, kept), decisions
+    sizes = {"kept": form.kept, "segment": segment}
+    return plan_cut(form.target, chosen, rounds, **sizes, apart=apart, wanted=wanted)
 
 
 def compile_dense(
@@ -187,14 +181,14 @@ class _Parts(FileParts):
 
         ``wanted`` values are there afterwards; ``chosen`` may be found where scores are.
         """
-        rounds, wanted = round_of(self.graph), tuple(wanted)
+        rounds, wanted, scoring = round_of(self.graph), tuple(wanted), None
         names = _scratch_names(rounds)
         writes, fusions = writes_by_round(self.graph, rounds), self.form.cut.fusions
         for index in range(max([*rounds.values(), *writes]) + 1):
             roots = page_roots(rounds, wanted, index)
             of_round = PageRound(self.graph, self.form, index, rounds, names)
             if chosen is not None and index == rounds[chosen] and Fusion.SCORE_SELECT in fusions:
-                self._open_selection(chosen, names, of_round)
+                scoring = of_round
                 continue
             if roots or index in writes:
                 work = page_work(of_round, stored=roots, writes=writes.get(index, ()))
@@ -205,14 +199,10 @@ class _Parts(FileParts):
             for node in [item for item, at in rounds.items() if at == index and item.op.is_row_op]:
                 if node is not chosen or Fusion.SELECT_LIST not in fusions:
                     self._add_row_op(node, names)
-        if chosen is not None and not self._open and Fusion.SELECT_LIST in fusions:
-            self._open_selection(chosen, names, None)
+        if chosen is not None and (scoring is not None or Fusion.SELECT_LIST in fusions):
+            self._open, scratch = select_stages(chosen, self.form, names, scoring)
+            self.scratch += scratch
         return names
-
-    def _open_selection(self, chosen: Node, names: Names, scoring: PageRound | None) -> None:
-        stages, scratch = select_stages(chosen, self.form, names, scoring)
-        self._open += stages
-        self.scratch += scratch
 
     def add_attention(self, columns: int) -> None:
         """Add lists of chosen pages, and attention over them."""

@@ -160,17 +160,15 @@ class Body:
             if self.extent(size) != size
         ]
 
-    def present(self, value: ValueType, axis: int) -> str:
-        """Return the condition of the entries along an axis that count; "" if all do."""
-        size = value.shape[axis - 1]
-        if axis in value.token_axes and self.page_tokens is not None:
-            return f"{self.index(axis, size)} < {self.page_tokens}"
-        return "" if self.extent(size) == size else f"{self.index(axis, size)} < {size}"
-
     def kept(self, operand: Operand, axis: int, fill: str, text: str = "") -> str:
         """Put ``fill`` where an entry of the operand, or of a text like it, does not count."""
-        condition, text = self.present(operand.type, axis), text or operand.name
-        return f"tl.where({condition}, {text}, {fill})" if condition else text
+        size, limit = operand.type.shape[axis - 1], self.page_tokens
+        if axis not in operand.type.token_axes or limit is None:
+            limit = None if self.extent(size) == size else str(size)
+        text = text or operand.name
+        if limit is None:
+            return text
+        return f"tl.where({self.index(axis, size)} < {limit}, {text}, {fill})"
 
     def flat(self, shape: Shape, whole: Shape, skip: int) -> str:
         """Return flat positions of [r, c] in an entry that is ``whole``."""
