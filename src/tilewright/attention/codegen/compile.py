@@ -17,10 +17,14 @@ from tilewright.attention.codegen.kernels.compute import (
     page_kernel,
     page_work,
 )
-from tilewright.attention.codegen.kernels.list_pages import emit_list_pages, list_stage
 from tilewright.attention.codegen.kernels.merge import emit_merge_parts, merge_stage
 from tilewright.attention.codegen.kernels.row import emit_row_op
-from tilewright.attention.codegen.kernels.select import emit_select, kept_of
+from tilewright.attention.codegen.kernels.select import (
+    emit_list_pages,
+    emit_select,
+    kept_of,
+    list_stage,
+)
 from tilewright.attention.codegen.kernels.select_row import select_stages
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages
 from tilewright.attention.codegen.plan.fusion import (

@@ -26,11 +26,10 @@ from tilewright.attention.ops import leaf
 
 def holds(kind: ValueType, axes: str) -> str:
     """Say what memory of values holds: bools take a byte, halves of bytes lie two in one."""
-    sizes = ", ".join(map(str, kind.shape))
+    sizes = ", ".join([*([axes] if axes else []), *map(str, kind.shape)])
     dtype = "int8" if kind.dtype is DType.BOOL else kind.dtype
-    return f"{dtype} [{axes}{', ' if axes else ''}{sizes}]" + (
-        ", two a byte" if kind.dtype is DType.INT4 else ""
-    )
+    packing = ", two a byte" if kind.dtype is DType.INT4 else ""
+    return f"{dtype} [{sizes}]{packing}"
 
 
 def scratch_holds(node: Node) -> str:

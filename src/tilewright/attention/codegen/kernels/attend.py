@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from tilewright.attention.codegen.expression.memory import converted, zero_of
 from tilewright.attention.codegen.expression.narrow_dot import dot_dtype
-from tilewright.attention.codegen.kernels.list_pages import need_lists
 from tilewright.attention.codegen.kernels.merge import LOWEST, finish_code, part_code
+from tilewright.attention.codegen.kernels.select import need_lists
 from tilewright.attention.codegen.plan.target import Merge, padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
 from tilewright.attention.codegen.source.builder import Body, load_source, unpadded

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.attend import emit_attend_pages
-from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
 from tilewright.attention.codegen.kernels.merge import emit_merge_parts, head_masks, output_places
+from tilewright.attention.codegen.kernels.select import emit_list_pages
 from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic

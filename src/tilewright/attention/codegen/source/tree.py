@@ -173,11 +173,9 @@ def assigned(statements: Iterable[Statement]) -> set[str]:
     """Return the variables that statements set."""
     return {
         node.id
-        for item in _all(statements)
-        for node in item.nodes
-        if isinstance(item.syntax, ast.Assign | ast.AugAssign)
-        and isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Store)
+        for syntax, node in _nodes(statements)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        if isinstance(syntax, ast.Assign | ast.AugAssign)
     }
 
 
@@ -185,16 +183,15 @@ def used(statements: Iterable[Statement]) -> set[str]:
     """Return the names that statements read; what one adds to it reads, too."""
     return {
         node.id
-        for item in _all(statements)
-        for node in item.nodes
+        for syntax, node in _nodes(statements)
         if isinstance(node, ast.Name)
-        and (isinstance(node.ctx, ast.Load) or not isinstance(item.syntax, ast.Assign))
+        if isinstance(node.ctx, ast.Load) or not isinstance(syntax, ast.Assign)
     }
 
 
 def called(statements: Iterable[Statement]) -> Iterator[tuple[str, ast.Call]]:
     """Yield all calls in statements by name, those of functions of a module with its name."""
-    for node in (node for item in _all(statements) for node in item.nodes):
+    for _, node in _nodes(statements):
         match node:
             case ast.Call(func=ast.Name(id=name)):
                 yield name, node
@@ -202,11 +199,11 @@ def called(statements: Iterable[Statement]) -> Iterator[tuple[str, ast.Call]]:
                 yield f"{module}.{name}", node
 
 
-def _all(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """Yield the statements and all under them, as they are printed."""
+def _nodes(statements: Iterable[Statement]) -> Iterator[tuple[ast.stmt, ast.AST]]:
+    """Yield all nodes of statements and of those under them, with the statement of each."""
     for item in statements:
-        yield item
-        yield from _all((*item.body, *item.otherwise))
+        yield from ((item.syntax, node) for node in item.nodes)
+        yield from _nodes((*item.body, *item.otherwise))
 
 
 def split_loop(
