@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.attention.codegen.coverage import check_supported
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
 from tilewright.attention.codegen.kernels.attend import (
-    AttendBlocks,
-    attend_stage,
+    attend_stages,
     emit_attend_pages,
 )
 from tilewright.attention.codegen.kernels.branch import add_branches
@@ -17,7 +16,7 @@ from tilewright.attention.codegen.kernels.compute import (
     page_kernel,
     page_work,
 )
-from tilewright.attention.codegen.kernels.merge import emit_merge_parts, merge_stage
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts
 from tilewright.attention.codegen.kernels.row import emit_row_op
 from tilewright.attention.codegen.kernels.select import (
     emit_list_pages,
@@ -147,21 +146,11 @@ def compile_dense(
     A flow whose lists have every page gives the same output, bit for bit, under the same tiling.
     """
     form = RowForm(sizes, tiling or Tiling.for_target(sizes, target), target, cut or Cut())
-    stages = _attend_stages(form, chosen=None, is_listed=False)
+    stages = attend_stages(form, chosen=None, is_listed=False)
     parts = FileParts(flow="dense", origin="its geometry", form=form, stages=stages)
     parts.kernels.append(emit_row_kernel("attend_row", form, stages))
     _add_merge(parts)
     return parts.file(outputs_of(form))
-
-
-def _attend_stages(
-    form: RowForm, *, chosen: str | None, is_listed: bool = True
-) -> list[StageFunction]:
-    """Attend, and merge members if that goes over queues."""
-    stages = [attend_stage(form, chosen=chosen, is_listed=is_listed)]
-    if form.merge is Merge.IPCQ:
-        stages.append(merge_stage(form, AttendBlocks.of(form).values))
-    return stages
 
 
 def _add_merge(parts: FileParts) -> None:
@@ -225,7 +214,7 @@ class _Parts(FileParts):
         if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
             self.kernels.append(emit_attend_pages(form, chosen=per_head))
         else:
-            self._open += _attend_stages(form, chosen=per_head)
+            self._open += attend_stages(form, chosen=per_head)
         self._close()
         _add_merge(self)
 

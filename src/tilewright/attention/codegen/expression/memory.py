@@ -158,14 +158,10 @@ def load_saved(state: StateVar, body: Body) -> str:
 
 def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
     """Load what a request keeps between steps, and what was learned; None for other nodes."""
-    match node.op:
-        case leaf.AttentionMass():
-            memory = mass_memory("state")
-        case leaf.PromptMass(window=queries):
-            memory = f"prompt_mass_{queries}_state"
-        case _:
-            memory = ""
-    if memory:
+    if isinstance(node.op, leaf.AttentionMass | leaf.PromptMass):
+        memory = mass_memory("state")
+        if isinstance(node.op, leaf.PromptMass):
+            memory = f"prompt_mass_{node.op.window}_state"
         body.need(memory, f"{holds(node.type, 'rows, pages')}: 0 where nothing is known")
         whole = Window(node, node.type.shape)
         return load_entry(row_start(body, memory), "page", whole, ["there"], body)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tilewright.attention.codegen.expression.memory import converted, zero_of
 from tilewright.attention.codegen.expression.narrow_dot import dot_dtype
-from tilewright.attention.codegen.kernels.merge import LOWEST, finish_code, part_code
+from tilewright.attention.codegen.kernels.merge import LOWEST, finish_code, merge_stage, part_code
 from tilewright.attention.codegen.kernels.select import need_lists
 from tilewright.attention.codegen.plan.target import Merge, padded
 from tilewright.attention.codegen.plan.traffic import attend_traffic, pools_of
@@ -49,21 +49,24 @@ _ENTRY_BYTES = 8  # of a block number, as places in pools are counted
 _REGISTER_SHARE = 4  # block numbers may fill one register in so many
 
 
-def attend_stage(form: RowForm, *, chosen: str | None, is_listed: bool = True) -> StageFunction:
+def attend_stages(
+    form: RowForm, *, chosen: str | None, is_listed: bool = True
+) -> list[StageFunction]:
     """Attend to listed pages, or to all; ``chosen`` if query heads have pages of their own.
 
-    It ends with what is stored: the result of a row or of a part of it. Members with queues merge
-    first, so theirs is given back.
+    It ends with what is stored: the result of a row or of a part of it. Members with queues give
+    theirs back, and merge in a stage of their own.
     """
-    body, result = form.body(), "largest, total, weighted"
-    once = form.target is not None
+    body, once = form.body(), form.target is not None
     traffic = attend_traffic(form.sizes, is_listed=is_listed, loads_latents_once=once)
     purpose = f"Softmax over {'listed' if is_listed else 'all'} pages."
     body.add(attend_code(form, body, chosen=chosen, is_listed=is_listed))
-    if form.merge is not Merge.IPCQ:
-        result = ""
-        body.add(_end_code(form, body))
-    return StageFunction("attend_pages", purpose, body, traffic, result=result)
+    if form.merge is Merge.IPCQ:
+        result = "largest, total, weighted"
+        attending = StageFunction("attend_pages", purpose, body, traffic, result=result)
+        return [attending, merge_stage(form, AttendBlocks.of(form).values)]
+    body.add(_end_code(form, body))
+    return [StageFunction("attend_pages", purpose, body, traffic)]
 
 
 def emit_attend_pages(form: RowForm, *, chosen: str | None) -> Emitted:

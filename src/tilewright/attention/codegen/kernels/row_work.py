@@ -141,36 +141,24 @@ def _pool_pages(work: RowWork) -> Source:
 
 def _conv1d(work: RowWork) -> Source:
     """Convolve along pages, with zeros before the first page of the span."""
-    taps = [[value for row in tap for value in row] for tap in work.op.weight]
-    terms = Source()
-    for back, tap in enumerate(taps):
+    terms: list[str] = []
+    for back, tap in enumerate(work.op.weight):
+        weights = [number(value) for row in tap for value in row]  # of the program's column
         inside = f"(page < stop) & (page - {back} >= first)"
         value = work.load(inside, "0", f"page - {back}" if back else "page")
-        terms = lines(f"""
-            {terms}
-            {_weight_code(tap)}
-            value = {value}
-            found += value * weight
-        """)
+        terms.append(f"weight = {weights[0]}")
+        for column, weight in enumerate(weights):
+            if column and len(set(weights)) > 1:
+                terms.append(f"weight = tl.where(column == {column}, {weight}, weight)")
+        terms += [f"value = {value}", "found += value * weight"]
     return lines(f"""
         {work.span()}
         {work.tiles()}
             found = tl.zeros(({work.tile},), tl.float32)
-            {terms}
+            {joined(terms)}
             {work.store("found", "page < stop")}
         {work.pass_through()}
     """)
-
-
-def _weight_code(tap: list[float]) -> Source:
-    """Set the weight of the program's column."""
-    weight = number(tap[0])
-    others = enumerate(tap[1:], 1) if len(set(tap)) > 1 else ()
-    steps = [
-        f"weight = tl.where(column == {column}, {number(value)}, weight)"
-        for column, value in others
-    ]
-    return joined([f"weight = {weight}", *steps])
 
 
 def _cum_sum(work: RowWork) -> Source:

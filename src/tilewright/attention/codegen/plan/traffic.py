@@ -98,13 +98,8 @@ def score_passes(selection: Selection, *, is_fused: bool) -> int:
     Fused with scoring, a selection in two levels leaves scores in memory and reads them once;
     apart, somebody else has left them there, and it reads them twice.
     """
-    match selection:
-        case Selection.BLOCK:
-            return 0 if is_fused else 1
-        case Selection.SEGMENTS:
-            return 2
-        case Selection.DIGITS:
-            return DIGIT_PASSES
+    passes = {Selection.BLOCK: 0 if is_fused else 1, Selection.SEGMENTS: 2}
+    return passes.get(selection, DIGIT_PASSES)
 
 
 def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:

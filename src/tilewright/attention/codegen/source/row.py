@@ -123,12 +123,8 @@ class RowForm:
 
     def page_of(self, own: str) -> str:
         """Return the logical number of a member's page."""
-        match self.deal:
-            case Deal.DEALT:
-                return f"{own} * {self.members} + member"
-            case Deal.CONTIGUOUS:
-                return f"first_own + {own}"
-        return own
+        dealt = f"{own} * {self.members} + member"
+        return {Deal.DEALT: dealt, Deal.CONTIGUOUS: f"first_own + {own}"}.get(self.deal, own)
 
     @property
     def page_steps(self) -> tuple[str, str]:
