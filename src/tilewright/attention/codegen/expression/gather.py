@@ -141,11 +141,9 @@ def _kron(op: linear.Kron, body: Body, *operands: Operand) -> str:
             item.named(body, picked(item, axis, index, left * right), axis, left * right)
             for item, index in zip(blocks, places, strict=True)
         ]
-    names = [
-        item.name if integers or operand.is_float else f"{item.name}.to(tl.float32)"
-        for item, operand in zip(blocks, operands, strict=True)
-    ]
-    return " * ".join(names)
+    pairs = zip(blocks, operands, strict=True)
+    moved = (replace(operand, name=item.name) for item, operand in pairs)
+    return " * ".join(item.name if integers else item.as_float() for item in moved)
 
 
 def _rope(op: layout.Rope, body: Body, x: Operand, position: Operand) -> str:

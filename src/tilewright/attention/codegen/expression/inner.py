@@ -47,13 +47,10 @@ def _gemm(_op: Op, body: Body, x: Operand, y: Operand) -> str:
 
     Query heads are few in decoding, too few for the matrix units.
     """
-    integers = not x.is_float and not y.is_float
-    left, right = (
-        body.kept(part, 2, "0")
-        if integers or part.is_float
-        else f"({body.kept(part, 2, '0')}).to(tl.float32)"
-        for part in (y, x)
-    )
+    left, right = (body.kept(part, 2, "0") for part in (y, x))
+    if x.is_float or y.is_float:
+        left = left if y.is_float else f"({left}).to(tl.float32)"
+        right = right if x.is_float else f"({right}).to(tl.float32)"
     if y.type.shape[0] == 1 and x.type.shape[0] == 1:
         return f"tl.sum({left} * {right}, 2, keep_dims=True)"
     return f"tl.sum(({left})[:, :, None, :] * ({right})[:, None, :, :], 3)"

@@ -48,8 +48,9 @@ def _traffic(work: RowWork, statements: Sequence[Statement]) -> Traffic:
         size = MARK_BYTES if item.type.dtype is DType.BOOL else NUMBER_BYTES
         moved[name] = column_bytes(work.columns, size, is_written=item is work.node)
     for statement in (item for loop in statements for item in loop.body):
-        calls = called([statement])
-        num_bytes = sum(moved.get(name, 0) for name, call in calls if not _is_outside(call))
+        calls = [(name, ast.unparse(call)) for name, call in called([statement])]
+        inside = (name for name, text in calls if f"mask={OUTSIDE}" not in text)
+        num_bytes = sum(moved.get(name, 0) for name in inside)
         turns = _turns(statement.syntax)
         if turns is None:  # one for each KV head
             head_bytes += num_bytes
@@ -67,11 +68,6 @@ def _turns(syntax: ast.stmt) -> int | None:
             except ValueError:
                 return None
     return 1
-
-
-def _is_outside(call: ast.Call) -> bool:
-    masks = [item.value for item in call.keywords if item.arg == "mask"]
-    return any(isinstance(mask, ast.Name) and mask.id == OUTSIDE for mask in masks)
 
 
 def _reduction(work: RowWork) -> Source:

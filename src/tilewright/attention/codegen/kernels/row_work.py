@@ -143,13 +143,13 @@ def _conv1d(work: RowWork) -> Source:
     """Convolve along pages, with zeros before the first page of the span."""
     terms: list[str] = []
     for back, tap in enumerate(work.op.weight):
-        weights = [number(value) for row in tap for value in row]  # of the program's column
+        weights = [value for row in tap for value in row]  # of the program's column
         inside = f"(page < stop) & (page - {back} >= first)"
         value = work.load(inside, "0", f"page - {back}" if back else "page")
-        terms.append(f"weight = {weights[0]}")
+        terms.append(f"weight = {number(weights[0])}")
         for column, weight in enumerate(weights):
             if column and len(set(weights)) > 1:
-                terms.append(f"weight = tl.where(column == {column}, {weight}, weight)")
+                terms.append(f"weight = tl.where(column == {column}, {number(weight)}, weight)")
         terms += [f"value = {value}", "found += value * weight"]
     return lines(f"""
         {work.span()}

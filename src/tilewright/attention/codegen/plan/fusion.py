@@ -105,11 +105,9 @@ def plan_cut(
         named = [cost for cost in possible if cost.selection is base.selection]
         taken = min(named or possible, key=lambda cost: cost.time_ps)
         found = [_selection(target, cost, taken, is_named=bool(named)) for cost in costs]
-        for item in _fusions(target, taken, taken.not_fused or _not_scored_alone(chosen, rounds)):
-            if item.is_accepted and wanted is not None and item.choice not in wanted.fusions:
-                found.append(replace(item, is_accepted=False, reason=WITHOUT))
-            else:
-                found.append(item)
+        apart = taken.not_fused or _not_scored_alone(chosen, rounds)
+        allowed = frozenset(Fusion) if wanted is None else wanted.fusions
+        found += _fusions(target, taken, apart, allowed)
     accepted = [item.choice for item in found if item.is_accepted]
     fused = frozenset(item for item in accepted if isinstance(item, Fusion))
     (selected,) = (item for item in accepted if isinstance(item, Selection))
@@ -143,8 +141,10 @@ def _not_scored_alone(chosen: Node, rounds: Mapping[Node, int]) -> str:
     return ""
 
 
-def _fusions(target: Target, taken: "SelectionCost", not_scored: str) -> tuple[Decision, ...]:
-    """Decide about all fusions.
+def _fusions(
+    target: Target, taken: "SelectionCost", not_scored: str, wanted: frozenset[Fusion]
+) -> list[Decision]:
+    """Decide about all fusions, those that are wanted and others.
 
     Scores stay in the kernel, or are written by one and read by the next. Members select and list,
     or the home of a row selects for all, and they wait. One program reads its own list.
@@ -160,21 +160,20 @@ def _fusions(target: Target, taken: "SelectionCost", not_scored: str) -> tuple[D
     marks = 2 * MARK_BYTES * pages  # written by the one, read by the other
     entries = LIST_BYTES * pages
 
-    def decide(
-        choice: Fusion, why_not: str, reason: str, taking: int, leaving: int, saved: int
-    ) -> Decision:
-        """Add the time of bytes that members need not move, turn by turn, and of a launch."""
-        saved_ps = turns_of(target) * memory_ps(target, saved // target.members) + target.launch_ps
-        return Decision(choice, not why_not, reason, taking, leaving, saved_ps)
-
+    waiting = each * target.pages * idle
     alone = "one program reads its own list"
-    return (
-        decide(Fusion.SCORE_SELECT, not_scored, scored, inside, outside, outside - inside),
-        decide(
-            Fusion.SELECT_LIST, taken.not_fused, listed, marks, marks, each * target.pages * idle
-        ),
-        decide(Fusion.LIST_ATTEND, "", alone, entries, entries, 0),
-    )
+    found: list[Decision] = []
+    for choice, why_not, reason, taking, leaving, saved in (
+        (Fusion.SCORE_SELECT, not_scored, scored, inside, outside, outside - inside),
+        (Fusion.SELECT_LIST, taken.not_fused, listed, marks, marks, waiting),
+        (Fusion.LIST_ATTEND, "", alone, entries, entries, 0),
+    ):
+        # bytes that members need not move, turn by turn, and a launch
+        saved_ps = turns_of(target) * memory_ps(target, saved // target.members) + target.launch_ps
+        is_wanted = choice in wanted
+        why = reason if why_not or is_wanted else WITHOUT
+        found.append(Decision(choice, not why_not and is_wanted, why, taking, leaving, saved_ps))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
