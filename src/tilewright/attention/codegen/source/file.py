@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tilewright.attention.codegen.plan.target import Cut, Decision, Merge, Tiling
+from tilewright.attention.codegen.plan.target import Cut, Decision, Merge, Target, Tiling
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body, Shape
 from tilewright.attention.codegen.source.helpers import GROUPS
@@ -109,6 +109,7 @@ class KernelFile:
     flow: str
     geometry: Geometry
     tiling: Tiling
+    target: Target | None
     text: str
     completion: Kernel | None
     step: tuple[Kernel, ...]
@@ -264,6 +265,7 @@ import triton.language as tl
             flow=self.flow,
             geometry=sizes,
             tiling=form.tiling,
+            target=form.target,
             text="\n\n".join(texts),
             completion=None if self.completion is None else self.completion.kernel,
             step=tuple(item.kernel for item in self.kernels),
