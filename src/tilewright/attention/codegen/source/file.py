@@ -218,7 +218,7 @@ def helpers_of(functions: Iterable[Function]) -> list[str]:
     """Return the groups of which a kernel, or a helper that is needed, calls some function.
 
     >>> from tilewright.attention.codegen.source.tree import code
-    >>> helpers_of([Function("f", "", {}, code("x = round_to_e5m2(x)"))]) == [ROUND_HELPERS]
+    >>> helpers_of([Function("f", "", {}, code("x = round_to_e5m2(x)"))]) == [GROUPS[0]]
     True
     """
     wanted = {name for function in functions for name, _ in called(function.body)}
