@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
 from tilewright.attention.codegen.expression.inner import INNER
@@ -67,7 +67,7 @@ class SideEmitter(ABC):
 
     body: Body
     names: Names
-    positions: PositionTable
+    positions: ClassVar[PositionTable]
     done: dict[Node, Operand] = field(default_factory=dict)
     loaded: set[Node] = field(default_factory=set)
 

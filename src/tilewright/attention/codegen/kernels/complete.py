@@ -33,7 +33,7 @@ def emit_complete_pages(graph: Graph) -> Emitted | None:
         body.need("new_tokens")
         body.add("page_tokens = tl.load(new_tokens + tl.program_id(0))")
     names = name_values(graph.nodes(Side.CACHE), body)
-    emitter = _PageEmitter(body=body, names=names, positions=CACHE_POSITIONS, graph=graph)
+    emitter = _PageEmitter(body=body, names=names, graph=graph)
     targets = graph.scope(Side.CACHE).variables
     for write in graph.field_writes:
         target = targets[write.target]
@@ -47,6 +47,7 @@ def emit_complete_pages(graph: Graph) -> Emitted | None:
 class _PageEmitter(SideEmitter):
     """Loads tokens of the page, parameters, and summaries that were written before, as kept."""
 
+    positions = CACHE_POSITIONS
     graph: Graph
 
     def load(self, node: Node) -> str | None:

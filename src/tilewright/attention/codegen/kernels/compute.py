@@ -118,9 +118,7 @@ def page_work(
         body = Body("page_tokens", form.sizes.page_size, graph.geometry.query_heads, exact)
         form.preamble(body)  # arguments in the order in which they are used
         names = name_values(rounds, body)
-        emitter = _PageEmitter(
-            body=body, names=names, positions=INDEXER_POSITIONS, of=page_round, tile=tile
-        )
+        emitter = _PageEmitter(body=body, names=names, of=page_round, tile=tile)
         for node in stored:
             emitter.store_scratch(node)
         for write in writes:
@@ -196,6 +194,7 @@ def loop_code(form: RowForm, work: PageWork, after: str = "") -> list[Statement]
 class _PageEmitter(SideEmitter):
     """Has text of its own for values from memory, and for products with queries."""
 
+    positions = INDEXER_POSITIONS
     of: PageRound
     tile: int
     stored: dict[Node, str] = field(default_factory=dict)  # fields as memory has them

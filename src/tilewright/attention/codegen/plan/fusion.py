@@ -105,7 +105,11 @@ def plan_cut(
         named = [cost for cost in possible if cost.selection is base.selection]
         taken = min(named or possible, key=lambda cost: cost.time_ps)
         found = [_selection(target, cost, taken, is_named=bool(named)) for cost in costs]
-        apart = taken.not_fused or _not_scored_alone(chosen, rounds)
+        at, apart = rounds[chosen], taken.not_fused
+        row_ops = [node for node, other in rounds.items() if other == at and node.op.is_row_op]
+        roots = page_roots(rounds, (chosen,), at)
+        if not apart and (row_ops != [chosen] or roots != [chosen.inputs[0]]):
+            apart = "other values of the same pages go through memory"
         allowed = frozenset(Fusion) if wanted is None else wanted.fusions
         found += _fusions(target, taken, apart, allowed)
     accepted = [item.choice for item in found if item.is_accepted]
@@ -130,15 +134,6 @@ def _selection(
         saved_ps = turns * (taken.time_ps - cost.time_ps)
     numbers = cost.num_bytes, taken.num_bytes, saved_ps
     return Decision(cost.selection, cost is taken, reason, *numbers)
-
-
-def _not_scored_alone(chosen: Node, rounds: Mapping[Node, int]) -> str:
-    at = rounds[chosen]
-    others = [node for node, index in rounds.items() if index == at and node.op.is_row_op]
-    roots = page_roots(rounds, (chosen,), at)
-    if others != [chosen] or roots != [chosen.inputs[0]]:
-        return "other values of the same pages go through memory"
-    return ""
 
 
 def _fusions(
