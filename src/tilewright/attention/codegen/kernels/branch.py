@@ -23,7 +23,7 @@ from tilewright.attention.codegen.source.file import (
 )
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines
-from tilewright.attention.graph import Branch, Estimate, EstimateOver, Geometry, Graph, Node
+from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, Node
 from tilewright.attention.ops.leaf import wants_mass
 
 
@@ -70,9 +70,7 @@ def _emit_combine_branches(
     heads, width = sizes.query_heads, sizes.value_dim
     in_heads, in_channels = head_masks(sizes)
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
-    sides = joined(
-        _branch_code(sizes, branch, place, names, body) for place, branch in enumerate(branches)
-    )
+    sides = [_branch_code(form, item, place, names, body) for place, item in enumerate(branches)]
     terms = " + ".join(f"found_{place}" for place in range(len(branches)))
     body.need("reads_all")
     body.need("output", f"float32 [rows, {heads}, {width}]")
@@ -80,14 +78,14 @@ def _emit_combine_branches(
         row = tl.program_id(0).to(tl.int64)
         query_head = tl.arange(0, {padded(heads)})[:, None]
         value_channel = tl.arange(0, {padded(width)})[None, :]
-        {sides}
+        {joined(sides)}
         is_dense = tl.load(reads_all + row) != 0
         found = tl.where(is_dense, exact_{dense}, {terms})
         places = {row_start(body, "output")} + query_head * {width} + value_channel
         tl.store(places, found, mask={in_channels})
     """)
     if _is_one_softmax(branches):
-        _, places = output_places(sizes, body, "output", "log_sum_exp")
+        _, places = output_places(form, body, "output", "log_sum_exp")
         whole = "tl.where(is_dense, exact_sum_0, sum_0)"
         body.add(f"tl.store({places}, {whole}, mask={in_heads})")
     purpose = "Branches times their gates: a program for each row."
@@ -95,19 +93,19 @@ def _emit_combine_branches(
     return Emitted.of("combine_branches", purpose, body, Grid.ROWS, traffic)
 
 
-def _branch_code(sizes: Geometry, branch: Branch, place: int, names: Names, body: Body) -> Source:
+def _branch_code(form: RowForm, branch: Branch, place: int, names: Names, body: Body) -> Source:
     """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``.
 
     Exact attention and estimate are joined to one softmax; a side without tokens adds nothing.
     """
-    in_heads, in_channels = head_masks(sizes)
+    own, (in_heads, in_channels) = replace(form, suffix=f"_{place}"), head_masks(form.sizes)
     arrays, found = {}, []
     if branch.selection is not None:
         arrays["exact"] = "output", "log_sum_exp"
     if branch.estimate is not None:
         arrays["guess"] = "estimate", "estimate_sum"
     for name, (values, sums) in arrays.items():
-        places, sum_places = output_places(sizes, body, f"{values}_{place}", f"{sums}_{place}")
+        places, sum_places = output_places(own, body, values, sums)
         found += [
             f"{name}_{place} = tl.load({places}, mask={in_channels}, other=0)",
             f"{name}_sum_{place} = tl.load({sum_places}, mask={in_heads}, other=0)",
@@ -152,9 +150,7 @@ def emit_estimate_pages(form: RowForm, branch: Branch, estimate: Estimate, names
     skip = ""
     if estimate.over is EstimateOver.UNSELECTED and branch.selection is not None:
         skip = _skip_code(branch.selection, names, entries, body)
-    places, sum_places = output_places(
-        sizes, body, f"estimate{form.suffix}", f"estimate_sum{form.suffix}"
-    )
+    places, sum_places = output_places(form, body, "estimate", "estimate_sum")
     in_heads, in_channels = head_masks(sizes)
     body.add(f"""
         {start}

@@ -31,11 +31,12 @@ def head_masks(sizes: Geometry) -> tuple[str, str]:
     return heads, f"({heads}) & (value_channel < {sizes.value_dim})"
 
 
-def output_places(sizes: Geometry, body: Body, output: str, sums: str) -> tuple[str, str]:
-    """Take an output and its log-sum-exp; return where those of the row lie."""
-    body.need(output, f"float32 [rows, {sizes.query_heads}, {sizes.value_dim}]")
-    body.need(sums, f"float32 [rows, {sizes.query_heads}]")
-    places = f"{row_start(body, output)} + query_head * {sizes.value_dim} + value_channel"
+def output_places(form: RowForm, body: Body, output: str, sums: str) -> tuple[str, str]:
+    """Take an output of a branch and its log-sum-exp; return where those of the row lie."""
+    heads, width = form.sizes.query_heads, form.sizes.value_dim
+    output = body.need(f"{output}{form.suffix}", f"float32 [rows, {heads}, {width}]")
+    sums = body.need(f"{sums}{form.suffix}", f"float32 [rows, {heads}]")
+    places = f"{row_start(body, output)} + query_head * {width} + value_channel"
     return places, f"{row_start(body, sums)} + query_head"
 
 
@@ -56,8 +57,7 @@ def part_code(form: RowForm, body: Body, part: str) -> Source:
 
 def finish_code(form: RowForm, body: Body) -> Source:
     """Store the attention of a row from ``largest``, ``total`` and ``weighted``."""
-    names = f"output{form.suffix}", f"log_sum_exp{form.suffix}"
-    places, sum_places = output_places(form.sizes, body, *names)
+    places, sum_places = output_places(form, body, "output", "log_sum_exp")
     heads, channels = head_masks(form.sizes)
     return lines(f"""
         divisor = tl.where(total == 0.0, 1.0, total)
