@@ -133,19 +133,20 @@ def load_parameter(node: Node, body: Body) -> str | None:
     window = window_of(node)
     if window is None or not isinstance(window.source.op, leaf.ParameterRead):
         return None
-    whole = window.source.type
-    place = body.place(table_of(window.source, body), "", window.shape, whole.shape, window.skip)
-    zero = literal(0, whole.dtype)
-    return computed(load_source(place, body.inside(window.shape), zero), whole.dtype)
+    zero = literal(0, window.source.type.dtype)
+    return _load_part(table_of(window.source, body), window, body, zero)
 
 
 def load_input(window: Window, body: Body) -> str:
     """Load the query, or a part of it."""
+    given = body.need(f"{window.name}_in", holds(window.source.type, "requests, KV heads"))
+    return _load_part(row_start(body, given), window, body, "0")
+
+
+def _load_part(start: str, window: Window, body: Body, other: str) -> str:
     whole = window.source.type
-    given = body.need(f"{window.name}_in", holds(whole, "requests, KV heads"))
-    start = row_start(body, given)
     place = body.place(start, "", window.shape, whole.shape, window.skip)
-    return computed(load_source(place, body.inside(window.shape)), whole.dtype)
+    return computed(load_source(place, body.inside(window.shape), other), whole.dtype)
 
 
 def load_saved(state: StateVar, body: Body) -> str:
@@ -167,14 +168,13 @@ def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
         return load_entry(row_start(body, memory), "page", whole, ["there"], body)
     window = window_of(node)
     if window is not None and isinstance(window.source.op, leaf.StateRead):
-        name = window.source.op.variable
-        (state,) = (item for item in graph.states if item.name == name)
-        return _load_state(graph, window, state, body)
+        return _load_state(graph, window, window.source.op.variable, body)
     return load_parameter(node, body)
 
 
-def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> str:
+def _load_state(graph: Graph, window: Window, name: str, body: Body) -> str:
     """Load what the last step wrote; a page that it did not write has its first value."""
+    (state,) = (item for item in graph.states if item.name == name)
     memory = need_state(state.name, "state", window.source.type, body)
     if state.is_saved:
         kept = f"there & (page < {saved_stop(body)})"
@@ -188,10 +188,8 @@ def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> st
     if not is_written and state.inherit is not Inherit.SNAPSHOT:
         return load_entry(begun, "page", window, [kept], body, state.initial)
     found = load_entry(begun, "page", window, [kept], body)
-    start = load_entry(
-        *pool_entry(window, body), window, ["(page < num_full)"], body, state.initial
-    )
-    return f"tl.where({kept}, {found}, {start})"
+    pool, full = pool_entry(window, body), ["(page < num_full)"]
+    return f"tl.where({kept}, {found}, {load_entry(*pool, window, full, body, state.initial)})"
 
 
 ROUNDINGS = {DType.FLOAT8_E4M3: "round_to_e4m3", DType.FLOAT8_E5M2: "round_to_e5m2"}

@@ -238,6 +238,7 @@ class _PageEmitter(SideEmitter):
         return array_place(name, scratch_holds(node), shape, self.body, per_page=per_page)
 
     def store_scratch(self, node: Node) -> None:
+        """Emit the store of a value to scratch memory."""
         value = self.value(node)
         place, conditions = self._scratch(node)
         text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name

@@ -55,6 +55,7 @@ class Kernel:
 
 
 def stage_of(traffic: Traffic | Stage) -> Stage:
+    """Return the stage of what is known of its bytes, or the stage itself if nothing is."""
     return traffic.stage if isinstance(traffic, Traffic) else traffic
 
 
