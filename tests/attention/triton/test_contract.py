@@ -35,7 +35,6 @@ from tilewright.errors import CodegenError
 from tilewright.validation.vortex.flows import FLOWS
 from tilewright.validation.vortex.rules import load_graph
 
-
 LOADED: tuple[type[Op], ...] = (
     leaf.Input,
     leaf.FieldRead,

@@ -12,15 +12,7 @@ from tilewright.attention.codegen.source.builder import (
     store_source,
 )
 from tilewright.attention.codegen.source.row import row_start, table_start
-from tilewright.attention.graph import (
-    FORMAT,
-    DType,
-    Graph,
-    Inherit,
-    Node,
-    StateVar,
-    ValueType,
-)
+from tilewright.attention.graph import FORMAT, DType, Graph, Inherit, Node, StateVar, ValueType
 from tilewright.attention.ops import leaf
 
 
