@@ -299,7 +299,6 @@ _.SHUFFLED
 _.SimpleMemory
 _.active_parameters
 _.cancel
-_.emitted_ops
 _.failures_by_phase
 _.is_words
 _.kv_written
@@ -328,6 +327,5 @@ _.stored_bytes
 _.summary_written
 _.suspend
 _.undelivered
-_.unpacked
 _.waits_long
 _.work_items

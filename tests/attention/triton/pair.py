@@ -14,7 +14,7 @@ from tests.attention.triton.kept import Kept, argument_of, prompt_windows
 from tilewright.attention.backends.reference import Session, SessionSpec, Step
 from tilewright.attention.backends.triton import StepSizes
 from tilewright.attention.codegen import Cut, KernelFile, Target, Tiling, compile_graph
-from tilewright.attention.codegen.memory_form import packed, parameter_tables, unpacked
+from tilewright.attention.codegen.memory_form import packed, parameter_tables
 from tilewright.attention.flow import FlowBase, trace_flow
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, ValueType
 from tilewright.attention.passes import optimize_graph
@@ -38,6 +38,21 @@ SMALL = Tiling(page_tile=4, row_tile=8, attend_tokens=16, part_pages=3)
 """Small enough that short rows have several tiles and parts."""
 LARGE = Tiling(page_tile=16, row_tile=16, part_pages=8)
 """Fewer programs, where the cuts are not what is tested."""
+
+
+def unpacked(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
+    """Unpack entries to [..., r, c] with one element a byte.
+
+    >>> from tilewright.attention.graph import FORMAT, Leading
+    >>> kind = ValueType(FORMAT.PAGED, Leading.PAGES, (1, 3), DType.INT4)
+    >>> unpacked(packed(np.array([[-8, 7, -1]], dtype=np.int8), kind), kind).tolist()
+    [[-8, 7, -1]]
+    """
+    if kind.dtype is not DType.INT4:
+        return values
+    halves = np.stack([values & 15, values >> 4], axis=-1).reshape(*values.shape[:-1], -1)
+    signed = (halves[..., : kind.num_elements] ^ 8).astype(np.int8) - 8
+    return signed.reshape(*values.shape[:-1], *kind.shape)
 
 
 def geometry_of(

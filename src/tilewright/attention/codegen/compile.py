@@ -1,37 +1,34 @@
 """From a verified graph to the kernels of a flow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tilewright.attention.codegen.coverage import check_supported
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
 from tilewright.attention.codegen.kernels.attend import (
-    AttendBlocks,
-    attend_stage,
+    attend_stages,
     emit_attend_pages,
 )
-from tilewright.attention.codegen.kernels.branch import add_branches, is_plain
+from tilewright.attention.codegen.kernels.branch import add_branches
 from tilewright.attention.codegen.kernels.complete import emit_complete_pages
 from tilewright.attention.codegen.kernels.compute import (
     PageRound,
-    emit_compute_pages,
+    page_kernel,
     page_work,
 )
-from tilewright.attention.codegen.kernels.list_pages import emit_list_pages, list_stage
-from tilewright.attention.codegen.kernels.merge import emit_merge_parts, merge_stage
+from tilewright.attention.codegen.kernels.merge import emit_merge_parts
 from tilewright.attention.codegen.kernels.row import emit_row_op
-from tilewright.attention.codegen.kernels.select import emit_select, kept_of
-from tilewright.attention.codegen.kernels.select_row import (
-    ScoreMemory,
-    load_stage,
-    score_stage,
-    select_stage,
+from tilewright.attention.codegen.kernels.select import (
+    emit_list_pages,
+    emit_select,
+    kept_of,
+    list_stage,
 )
-from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
-from tilewright.attention.codegen.plan.fusion import plan_cut
-from tilewright.attention.codegen.plan.rounds import (
-    is_row_op,
+from tilewright.attention.codegen.kernels.select_row import select_stages
+from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages
+from tilewright.attention.codegen.plan.fusion import (
     page_roots,
+    plan_cut,
     round_of,
     writes_by_round,
 )
@@ -45,7 +42,7 @@ from tilewright.attention.codegen.plan.target import (
     Target,
     Tiling,
 )
-from tilewright.attention.codegen.source.builder import Body, name_values
+from tilewright.attention.codegen.source.builder import Body, Names, name_values
 from tilewright.attention.codegen.source.file import (
     FileParts,
     KernelFile,
@@ -68,7 +65,7 @@ from tilewright.attention.graph import (
     verify_graph,
 )
 from tilewright.attention.ops import selection
-from tilewright.errors import InternalError
+from tilewright.attention.ops.leaf import wants_mass
 
 
 def compile_graph(
@@ -90,50 +87,55 @@ def compile_graph(
     verify_graph(graph)
     graph = push_slices(graph, ELEMENTWISE)
     check_supported(graph)
-    sizes = graph.geometry
-    tiles = tiling or (Tiling() if target is None else Tiling.for_target(sizes, target))
-    bound = None if by_mass else most
-    if not is_plain(graph):
-        return _compile_branches(graph, tiles, target, cut or Cut(), by_mass, bound)
-    chosen = graph.output.branches[0].selection
-    if chosen is None:
-        raise InternalError("branch", "no selection", "a selection or an estimate", "report it")
-    rounds, kept = round_of(graph), kept_of(chosen, bound, tiles)
-    segment = 0
-    if target is not None:  # the pages of a tile of the kernel that scores
-        own = RowForm(sizes, tiles, target)
-        scoring = PageRound(graph, own, rounds[chosen], rounds, _scratch_names(rounds))
-        segment = page_work(scoring, kept=(chosen.inputs[0],)).tile
-    planned, decisions = plan_cut(
-        target, chosen, rounds, kept=kept, segment=segment, apart=_apart(graph, by_mass), wanted=cut
+    tiles = tiling or (Tiling() if target is None else Tiling.for_target(graph.geometry, target))
+    bound, branches = None if by_mass else most, graph.output.branches
+    chosen = next(item.selection for item in branches if item.selection is not None)
+    is_plain = len(branches) == 1 and branches[0].gate is None and branches[0].estimate is None
+    form = RowForm(graph.geometry, tiles, target, kept=kept_of(chosen, bound, tiles))
+    if is_plain:
+        planned, decisions = _plan_row(graph, form, chosen, cut, by_mass=by_mass)
+    else:
+        why = "branches are joined behind their attention"
+        decisions = tuple(Decision(item, is_accepted=False, reason=why) for item in Fusion)
+        planned = replace(cut or Cut(), fusions=frozenset())
+        if target is not None:
+            form = replace(form, target=replace(target, merges=frozenset({Merge.MEMORY})))
+    form = replace(form, cut=planned)
+    parts = _Parts(
+        flow=graph.name,
+        origin=f"graph {graph_hash(graph)[:12]}",
+        form=form,
+        completion=emit_complete_pages(graph),
+        decisions=decisions,
+        most=bound,
+        graph=graph,
+        by_mass=by_mass,
     )
-    form = RowForm(sizes, tiles, target, planned, kept)
-    parts = _Parts(form, graph=graph, by_mass=by_mass, most=bound)
-    marks = parts.add_indexer((chosen,), chosen)[chosen]
-    parts.add_attention(marks, chosen.type.shape[1])
-    if form.has_parts:
-        parts.kernels.append(emit_merge_parts(form))
-        parts.scratch += parts_of(form)
+    names = parts.add_indexer(graph.output.nodes(), chosen if is_plain else None)
+    parts.marks = names[chosen]
+    if not is_plain:
+        return parts.file(add_branches(parts, graph, names))
+    parts.add_attention(chosen.type.shape[1])
     if wants_mass(graph):
-        read = Weighed(marks, chosen.type.shape[1], "log_sum_exp")
+        read = Weighed(parts.marks, chosen.type.shape[1], "log_sum_exp")
         parts.kernels.append(emit_weigh_pages(form, [read]))
-    return parts.flow_file((*lists_of(form), *outputs_of(sizes)), marks, decisions)
+    return parts.file((*lists_of(form), *outputs_of(form)))
 
 
-def _compile_branches(
-    graph: Graph, tiles: Tiling, target: Target | None, cut: Cut, by_mass: bool, most: int | None
-) -> KernelFile:
-    """Compile a flow whose branches are joined behind attention: no two stages share a kernel."""
-    why = "branches are joined behind their attention"
-    decisions = tuple(Decision(item, is_accepted=False, reason=why) for item in Fusion)
-    over_memory = frozenset({Merge.MEMORY})
-    aim = None if target is None else replace(target, merges=over_memory)
-    form = RowForm(graph.geometry, tiles, aim, replace(cut, fusions=frozenset()))
-    parts = _Parts(form, graph=graph, by_mass=by_mass, most=most)
-    names = parts.add_indexer(tuple(graph.output.nodes()), None)
-    results = add_branches(parts, graph, names)
-    chosen = next(item.selection for item in graph.output.branches if item.selection is not None)
-    return parts.flow_file(results, names[chosen], decisions)
+def _plan_row(
+    graph: Graph, form: RowForm, chosen: Node, wanted: Cut | None, *, by_mass: bool
+) -> tuple[Cut, tuple[Decision, ...]]:
+    """Plan which stages of a row share a kernel; a selection may not be one of them."""
+    rounds, segment, apart = round_of(graph), 0, ""
+    if form.target is not None:  # the pages of a tile of the kernel that scores
+        scoring = PageRound(graph, form, rounds[chosen], rounds, _scratch_names(rounds))
+        segment = page_work(scoring, kept=(chosen.inputs[0],)).tile
+    if graph.states:
+        apart = "values of the same pages are kept for the next step"
+    elif by_mass:
+        apart = "a share of all scores is asked for"
+    sizes = {"kept": form.kept, "segment": segment}
+    return plan_cut(form.target, chosen, rounds, **sizes, apart=apart, wanted=wanted)
 
 
 def compile_dense(
@@ -143,32 +145,19 @@ def compile_dense(
 
     A flow whose lists have every page gives the same output, bit for bit, under the same tiling.
     """
-    tiles = tiling or Tiling.for_target(sizes, target)
-    form = RowForm(sizes, tiles, target, cut or Cut())
-    stages = _attend_stages(form, chosen=None, is_listed=False)
-    emitted = [emit_row_kernel("attend_row", form, stages)]
-    if form.has_parts:
-        emitted.append(emit_merge_parts(form))
-    return FileParts(form, emitted, [*parts_of(form)], stages).file(
-        "dense", "its geometry", outputs_of(sizes)
-    )
+    form = RowForm(sizes, tiling or Tiling.for_target(sizes, target), target, cut or Cut())
+    stages = attend_stages(form, chosen=None, is_listed=False)
+    parts = FileParts(flow="dense", origin="its geometry", form=form, stages=stages)
+    parts.kernels.append(emit_row_kernel("attend_row", form, stages))
+    _add_merge(parts)
+    return parts.file(outputs_of(form))
 
 
-def _attend_stages(
-    form: RowForm, *, chosen: str | None, is_listed: bool = True
-) -> list[StageFunction]:
-    """Attend, and merge members if that goes over queues."""
-    stages = [attend_stage(form, chosen=chosen, is_listed=is_listed)]
-    if form.merge is Merge.IPCQ:
-        stages.append(merge_stage(form, AttendBlocks.of(form).values))
-    return stages
-
-
-def _apart(graph: Graph, by_mass: bool) -> str:
-    """Say why a selection cannot be part of the kernel that scores; return "" if it can."""
-    if graph.states:
-        return "values of the same pages are kept for the next step"
-    return "a share of all scores is asked for" if by_mass else ""
+def _add_merge(parts: FileParts) -> None:
+    """Add the merge of parts of rows, if they meet in memory."""
+    if parts.form.has_parts:
+        parts.kernels.append(emit_merge_parts(parts.form))
+        parts.scratch += parts_of(parts.form)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -177,73 +166,40 @@ class _Parts(FileParts):
 
     graph: Graph
     by_mass: bool
-    most: int | None
     row_kernels: int = 0
     _open: list[StageFunction] = field(default_factory=list)  # of a kernel that is not complete
 
-    def flow_file(
-        self, results: Sequence[Scratch], marks: str, decisions: tuple[Decision, ...]
-    ) -> KernelFile:
-        origin, completion = f"graph {graph_hash(self.graph)[:12]}", emit_complete_pages(self.graph)
-        return self.file(
-            self.graph.name,
-            origin,
-            results,
-            completion=completion,
-            marks=marks,
-            decisions=decisions,
-            most=self.most,
-        )
-
-    def add_indexer(self, wanted: tuple[Node, ...], chosen: Node | None) -> dict[Node, str]:
+    def add_indexer(self, wanted: Iterable[Node], chosen: Node | None) -> dict[Node, str]:
         """Add page kernels and row kernels round by round; return the memory of all values.
 
         ``wanted`` values are there afterwards; ``chosen`` may be found where scores are.
         """
-        rounds = round_of(self.graph)
+        rounds, wanted, scoring = round_of(self.graph), tuple(wanted), None
         names = _scratch_names(rounds)
         writes, fusions = writes_by_round(self.graph, rounds), self.form.cut.fusions
         for index in range(max([*rounds.values(), *writes]) + 1):
             roots = page_roots(rounds, wanted, index)
             of_round = PageRound(self.graph, self.form, index, rounds, names)
             if chosen is not None and index == rounds[chosen] and Fusion.SCORE_SELECT in fusions:
-                scoring, pages = score_stage(of_round, chosen.inputs[0])
-                self._open_selection(scoring, pages, chosen, names, is_logical=False)
+                scoring = of_round
                 continue
             if roots or index in writes:
-                self.kernels.append(emit_compute_pages(of_round, roots, writes.get(index, ())))
+                work = page_work(of_round, stored=roots, writes=writes.get(index, ()))
+                name = f"compute_pages_{index}"
+                self.kernels.append(page_kernel(name, "Values per page", self.form, work))
             for node in roots:
                 self._keep(node, names[node])
-            for node in [item for item, at in rounds.items() if at == index and is_row_op(item)]:
+            for node in [item for item, at in rounds.items() if at == index and item.op.is_row_op]:
                 if node is not chosen or Fusion.SELECT_LIST not in fusions:
                     self._add_row_op(node, names)
-        if chosen is not None and not self._open and Fusion.SELECT_LIST in fusions:
-            loading, pages = load_stage(chosen, self.form, scores=names[chosen.inputs[0]])
-            self._open_selection(loading, pages, chosen, names, is_logical=True)
+        if chosen is not None and (scoring is not None or Fusion.SELECT_LIST in fusions):
+            self._open, scratch = select_stages(chosen, self.form, names, scoring)
+            self.scratch += scratch
         return names
 
-    def _open_selection(
-        self,
-        scores: StageFunction,
-        pages: int,
-        chosen: Node,
-        names: Mapping[Node, str],
-        *,
-        is_logical: bool,
-    ) -> None:
-        """Open a choice among pages whose scores, or the best of them, a stage gives."""
-        form, scored = self.form, chosen.inputs[0]
-        own = ScratchAxis.PAGES if form.part is None else ScratchAxis.MEMBER_PAGES
-        memory, marks = ScoreMemory(names[scored], is_logical), names[chosen]
-        if not is_logical and form.cut.selection is Selection.SEGMENTS:
-            self.scratch.append(Scratch(memory.name, own, scored.type.shape, DType.FLOAT32))
-        selecting = select_stage(chosen, form, pages=pages, scores=memory, chosen=marks)
-        self._open += [scores, selecting]
-        self.scratch.append(Scratch(marks, own, chosen.type.shape, DType.INT8))
-
-    def add_attention(self, marks: str, columns: int) -> None:
+    def add_attention(self, columns: int) -> None:
         """Add lists of chosen pages, and attention over them."""
-        fusions, form = self.form.cut.fusions, self.form
+        fusions, form, marks = self.form.cut.fusions, self.form, self.marks
         (axis,) = (item.axis for item in self.scratch if item.name == marks)
         per_head = marks if columns > 1 else None
         if Fusion.SELECT_LIST not in fusions:
@@ -258,8 +214,9 @@ class _Parts(FileParts):
         if Fusion.LIST_ATTEND not in fusions and form.merge is Merge.MEMORY:
             self.kernels.append(emit_attend_pages(form, chosen=per_head))
         else:
-            self._open += _attend_stages(form, chosen=per_head)
+            self._open += attend_stages(form, chosen=per_head)
         self._close()
+        _add_merge(self)
 
     def _close(self) -> None:
         """Add one kernel of the stages that are open, named after what they do."""
@@ -273,7 +230,7 @@ class _Parts(FileParts):
         self.stages += self._open
         self._open = []
 
-    def _add_row_op(self, node: Node, names: Mapping[Node, str]) -> None:
+    def _add_row_op(self, node: Node, names: Names) -> None:
         index = self.row_kernels
         if isinstance(node.op, selection.SelectionOp):
             by_digits = self.form.cut.selection is Selection.DIGITS

@@ -1,37 +1,10 @@
-"""What has kernels: ops that are emitted, and what is refused, with its reason."""
+"""What has no kernels, with its reason."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
-from tilewright.attention.codegen.expression.inner import INNER
-from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS
-from tilewright.attention.codegen.expression.weighted import WEIGHTED
-from tilewright.attention.codegen.kernels.row import ROW_OPS
-from tilewright.attention.graph import FORMAT, Graph, Op
-from tilewright.attention.ops import leaf, selection
+from tilewright.attention.graph import FORMAT, Graph
 from tilewright.errors import CodegenError
-
-_LOADED: tuple[type[Op], ...] = (
-    leaf.Input,
-    leaf.FieldRead,
-    leaf.StateRead,
-    leaf.ParameterRead,
-    leaf.AttentionMass,
-    leaf.PromptMass,
-)
-_SELECTED: tuple[type[Op], ...] = (
-    selection.TopK,
-    selection.ApproxTopK,
-    selection.TopP,
-    selection.Threshold,
-)
-
-
-def emitted_ops() -> frozenset[type[Op]]:
-    """Return the ops that kernels can have."""
-    tables = (ELEMENTWISE, INNER, INDEXER_POSITIONS, ROW_OPS)
-    return frozenset({*_LOADED, *_SELECTED, *WEIGHTED, *(op for table in tables for op in table)})
 
 
 class Refusal(NamedTuple):

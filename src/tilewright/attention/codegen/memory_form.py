@@ -9,15 +9,12 @@ import numpy.typing as npt
 from tilewright.attention.graph import DType, Graph, Parameter, ValueType
 from tilewright.errors import AttentionError
 
-_NUMPY = {
-    DType.FLOAT32: np.float32,
-    DType.FLOAT16: np.float16,
+_FLOATS = {
     DType.BFLOAT16: ml_dtypes.bfloat16,
     DType.FLOAT8_E4M3: ml_dtypes.float8_e4m3fn,
     DType.FLOAT8_E5M2: ml_dtypes.float8_e5m2,
-    DType.INT32: np.int32,
-    DType.INT8: np.int8,
 }
+_STORED = (DType.FLOAT32, DType.FLOAT16, *_FLOATS, DType.INT32, DType.INT8)
 
 
 def parameter_tables(graph: Graph, layer: int) -> dict[str, npt.NDArray[Any]]:
@@ -38,10 +35,11 @@ def _table(parameter: Parameter, layer: int) -> npt.NDArray[Any]:
             raise AttentionError(where, f"layer {layer}", expected, fix)
         values = values[row]
     shaped = values.reshape(parameter.type.shape)
-    if parameter.type.dtype not in _NUMPY:
-        where, found = f"parameter {parameter.name!r}", str(parameter.type.dtype)
-        raise AttentionError(where, found, f"one of {', '.join(_NUMPY)}", "keep it wider")
-    return np.ascontiguousarray(shaped.astype(_NUMPY[parameter.type.dtype]))
+    dtype = parameter.type.dtype
+    if dtype not in _STORED:
+        where, expected = f"parameter {parameter.name!r}", f"one of {', '.join(_STORED)}"
+        raise AttentionError(where, str(dtype), expected, "keep it wider")
+    return np.ascontiguousarray(shaped.astype(_FLOATS.get(dtype, dtype.value)))
 
 
 def packed(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
@@ -52,18 +50,3 @@ def packed(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
     if flat.shape[-1] % 2:
         flat = np.concatenate([flat, np.zeros_like(flat[..., :1])], axis=-1)
     return np.ascontiguousarray(flat[..., 0::2] | (flat[..., 1::2] << 4))
-
-
-def unpacked(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:
-    """Unpack entries to [..., r, c] with one element a byte.
-
-    >>> from tilewright.attention.graph import FORMAT, Leading
-    >>> kind = ValueType(FORMAT.PAGED, Leading.PAGES, (1, 3), DType.INT4)
-    >>> unpacked(packed(np.array([[-8, 7, -1]], dtype=np.int8), kind), kind).tolist()
-    [[-8, 7, -1]]
-    """
-    if kind.dtype is not DType.INT4:
-        return values
-    halves = np.stack([values & 15, values >> 4], axis=-1).reshape(*values.shape[:-1], -1)
-    signed = (halves[..., : kind.num_elements] ^ 8).astype(np.int8) - 8
-    return signed.reshape(*values.shape[:-1], *kind.shape)

@@ -13,7 +13,7 @@ from tilewright.attention.backends.machine.memory import deploy_rows, layout_of
 from tilewright.attention.backends.machine.selection import Uniform, model_pages, planned_counts
 from tilewright.attention.backends.machine.step import prepare_step
 from tilewright.attention.codegen import Target, Tiling
-from tilewright.attention.codegen.plan.selection import memory_ps, turns_of
+from tilewright.attention.codegen.plan.fusion import memory_ps, turns_of
 from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import (
     PlanSpec,

@@ -4,32 +4,15 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tilewright.attention.codegen.expression.memory import ROUNDINGS
+from tilewright.attention.codegen.expression.memory import integer_range, rounded_float
 from tilewright.attention.codegen.source.builder import Body, Operand
 from tilewright.attention.graph import DType, Op
 from tilewright.attention.ops import binary, choose, compare, leaf, selection, unary
 from tilewright.attention.ops.rule import MASKED
 
-_TL_NAMES = {DType.FLOAT32: "tl.float32", DType.INT32: "tl.int32", DType.BOOL: "tl.int1"}
-
-Emitter: TypeAlias = Callable[[Any, tuple[Operand, ...], Body], str]
-"""From an op and its operands to the expression of its result."""
+Emitter: TypeAlias = Callable[..., str]
+"""From an op, the body and the operands to the expression of the result."""
 EmitterTable: TypeAlias = dict[type[Op], Emitter]
-
-_RELATIONS: dict[type[compare.Comparison], str] = {
-    compare.Equal: "==",
-    compare.NotEqual: "!=",
-    compare.Greater: ">",
-    compare.GreaterEqual: ">=",
-    compare.Less: "<",
-    compare.LessEqual: "<=",
-    compare.WhereEqual: "==",
-    compare.WhereNotEqual: "!=",
-    compare.WhereGreater: ">",
-    compare.WhereGreaterEqual: ">=",
-    compare.WhereLess: "<",
-    compare.WhereLessEqual: "<=",
-}
 
 
 def number(value: float) -> str:
@@ -52,7 +35,7 @@ def identity(reduction: str, dtype: DType) -> str:
     return "0" if reduction == "sum" else _IDENTITIES[reduction][dtype.computed]
 
 
-def _both(operands: tuple[Operand, ...]) -> list[str]:
+def _both(*operands: Operand) -> list[str]:
     """Return operands as int32 if all are integers, else all as float32."""
     is_float = any(item.is_float for item in operands)
     return [item.as_float() if is_float else item.name for item in operands]
@@ -66,13 +49,13 @@ def written(template: str) -> Emitter:
     Attributes of the op have their names.
     """
 
-    def emit(op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
+    def emit(op: Any, _body: Body, *operands: Operand) -> str:
         given = {
             name: number(value)
             for name, value in op.attributes().items()
             if isinstance(value, float | int)
         }
-        for letter, operand, text in zip("xy", operands, _both(operands), strict=False):
+        for letter, operand, text in zip("xy", operands, _both(*operands), strict=False):
             given[letter] = text
             given[f"{letter}_name"], given[f"{letter}_float"] = operand.name, operand.as_float()
         is_float = any(item.is_float for item in operands)
@@ -87,48 +70,37 @@ def written(template: str) -> Emitter:
     return emit
 
 
-def _add(op: binary.Add, operands: tuple[Operand, ...], _body: Body) -> str:
-    integers = not any(item.is_float for item in operands)
-    terms = []
-    for text, factor in zip(_both(operands), (op.alpha, op.beta), strict=True):
-        literal = str(int(factor)) if integers else number(factor)
-        terms.append(text if factor == 1.0 else f"{text} * {literal}")
+def _add(op: binary.Add, _body: Body, x: Operand, y: Operand) -> str:
+    terms = _both(x, y)
+    for place, factor in enumerate((op.alpha, op.beta)):
+        if factor != 1.0:
+            literal = number(factor) if x.is_float or y.is_float else str(int(factor))
+            terms[place] += f" * {literal}"
     return " + ".join(terms)
 
 
-def _least_remainder(operands: tuple[Operand, ...], body: Body) -> tuple[str, str]:
-    """Name y with 1 in place of 0, and a remainder with its sign, both int64.
+def _divide_integers(op: Op, body: Body, x: Operand, y: Operand) -> str:
+    """Emit the remainder with the sign of y, or what is left without it, divided exactly.
 
     Python and GPUs differ about ``%`` of a negative number; here it never meets one.
     """
-    x, y = (item.name for item in operands)
-    divisor, size, low, found = body.new_names("divisor", "modulus", "low", "rest")
-    signed = f"tl.where(({divisor} < 0) & ({found} > 0), {found} + {divisor}, {found})"
+    divisor, size, low, rest = body.new_names("divisor modulus low rest")
     body.add(f"""
-        {divisor} = tl.where({y} == 0, 1, {y}).to(tl.int64)
+        {divisor} = tl.where({y.name} == 0, 1, {y.name}).to(tl.int64)
         {size} = tl.abs({divisor})
-        {low} = {x}.to(tl.int64) + ({size} << 31)  # not below 0
-        {found} = {low} % {size}
-        {found} = {signed}
+        {low} = {x.name}.to(tl.int64) + ({size} << 31)  # not below 0
+        {rest} = {low} % {size}
+        {rest} = tl.where(({divisor} < 0) & ({rest} > 0), {rest} + {divisor}, {rest})
     """)
-    return divisor, found
-
-
-def _remainder(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    _, rest = _least_remainder(operands, body)
-    return f"tl.where({operands[1].name} == 0, 0, {rest}).to(tl.int32)"
-
-
-def _floor_divide(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    """Divide what is left without the remainder: exactly, so that no rounding is asked for."""
-    divisor, rest = _least_remainder(operands, body)
-    exact = f"({operands[0].name}.to(tl.int64) - {rest}) // {divisor}"
-    return f"tl.where({operands[1].name} == 0, 0, {exact}).to(tl.int32)"
+    found = rest
+    if isinstance(op, binary.FloorDivide):
+        found = f"({x.name}.to(tl.int64) - {rest}) // {divisor}"
+    return f"tl.where({y.name} == 0, 0, {found}).to(tl.int32)"
 
 
 def _cast_to_integer(dtype: DType, x: Operand, body: Body) -> str:
     """Round towards zero and into the range; NaN, which compares to nothing, becomes 0."""
-    low, high = -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+    low, high = integer_range(dtype)
     if not x.is_float:
         whole = f"{x.name}.to(tl.int32)"
         return whole if dtype is DType.INT32 else f"tl.minimum(tl.maximum({whole}, {low}), {high})"
@@ -138,24 +110,21 @@ def _cast_to_integer(dtype: DType, x: Operand, body: Body) -> str:
     return f"tl.where({x.name} <= {low - 1}.0, {low}, {above})"
 
 
-def _cast(op: unary.Cast, operands: tuple[Operand, ...], body: Body) -> str:
+def _cast(op: unary.Cast, body: Body, x: Operand) -> str:
     """Round to a narrow type and back, which keeps what the narrow type can hold."""
-    (x,) = operands
     if op.dtype.is_integer:
         return _cast_to_integer(op.dtype, x, body)
     if op.dtype is DType.BOOL:
         return x.name if x.type.dtype is DType.BOOL else f"{x.name} != 0"
     if op.dtype is DType.FLOAT32 or x.type.dtype is op.dtype:
-        return f"{x.name}.to({_TL_NAMES[op.dtype.computed]})"
-    if op.dtype in (DType.FLOAT16, DType.BFLOAT16):
-        return f"{x.as_float()}.to(tl.{op.dtype}).to(tl.float32)"
-    return f"{ROUNDINGS[op.dtype]}({x.as_float()})"
+        return f"{x.name}.to(tl.float32)"
+    return rounded_float(x.as_float(), op.dtype)
 
 
-def _pow(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+def _pow(_op: Op, body: Body, *operands: Operand) -> str:
     """Raise by logarithms in float64, whose rounding is below that of the result."""
     x, y = (item.as_float() for item in operands)
-    size, whole, odd = body.new_names("power", "whole", "odd")
+    size, whole, odd = body.new_names("power whole odd")
     logarithm = f"tl.log(tl.abs(({x}).to(tl.float64)))"
     body.add(f"""
         {size} = tl.exp(({y}).to(tl.float64) * {logarithm}).to(tl.float32)
@@ -167,11 +136,11 @@ def _pow(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     return f"tl.where(({y} == 0.0) | ({x} == 1.0), 1.0, {signed})"
 
 
-def _pop_count(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+def _pop_count(_op: Op, body: Body, x: Operand) -> str:
     """Count the bits of pairs, then fours, then bytes; a product adds the bytes up."""
     bits = body.new_name("bits")
     body.add(f"""
-        {bits} = {operands[0].name}.to(tl.int64) & 4294967295
+        {bits} = {x.name}.to(tl.int64) & 4294967295
         {bits} = {bits} - (({bits} >> 1) & 1431655765)
         {bits} = ({bits} & 858993459) + (({bits} >> 2) & 858993459)
         {bits} = ({bits} + ({bits} >> 4)) & 252645135
@@ -179,30 +148,28 @@ def _pop_count(_op: Any, operands: tuple[Operand, ...], body: Body) -> str:
     return f"((({bits} * 16843009) >> 24) & 255).to(tl.int32)"
 
 
-def _select(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-    mask, x, y = operands
-    return "tl.where({}, {}, {})".format(mask.name, *_both((x, y)))
-
-
-def _relation(op: compare.Comparison, operands: tuple[Operand, ...], _body: Body) -> str:
-    holds = f" {_RELATIONS[type(op)]} ".join(_both(operands))
-    if isinstance(op, compare.AdditiveMask):
-        return f"tl.where({holds}, 0.0, {number(MASKED)})"
-    return holds
+def _select(_op: Op, _body: Body, mask: Operand, *sides: Operand) -> str:
+    return "tl.where({}, {}, {})".format(mask.name, *_both(*sides))
 
 
 def _logic(sign: str) -> Emitter:
-    def emit(_op: Any, operands: tuple[Operand, ...], _body: Body) -> str:
-        return f" {sign} ".join(item.name for item in operands)
-
-    return emit
+    return lambda _op, _body, *operands: f" {sign} ".join(item.name for item in operands)
 
 
-def _constant(op: leaf.Constant, _operands: tuple[Operand, ...], _body: Body) -> str:
+def _constant(op: leaf.Constant, _body: Body) -> str:
     literal = number(op.value) if op.dtype.is_float else str(int(op.value))
-    return f"tl.full((1, 1, 1), {literal}, {_TL_NAMES[op.dtype.computed]})"
+    return f"tl.full((1, 1, 1), {literal}, tl.{'int1' if op.dtype is DType.BOOL else op.dtype})"
 
 
+_RELATIONS: dict[str, tuple[type[Op], type[Op]]] = {
+    "==": (compare.Equal, compare.WhereEqual),
+    "!=": (compare.NotEqual, compare.WhereNotEqual),
+    ">": (compare.Greater, compare.WhereGreater),
+    ">=": (compare.GreaterEqual, compare.WhereGreaterEqual),
+    "<": (compare.Less, compare.WhereLess),
+    "<=": (compare.LessEqual, compare.WhereLessEqual),
+}
+"""A comparison and its additive mask by sign."""
 _INSIDE = "({y_name} >= 0) & ({y_name} <= 31)"  # a shift by more bits is not defined
 _LOGISTIC = "1.0 + tl.exp({x_float} * {beta} + {alpha})"
 
@@ -214,8 +181,8 @@ ELEMENTWISE: EmitterTable = {
     binary.Minimum: written("tl.minimum({x}, {y}{propagate})"),
     binary.Divide: written("tl.div_rn({x_float}, {y_float})"),
     binary.Pow: _pow,
-    binary.FloorDivide: _floor_divide,
-    binary.Remainder: _remainder,
+    binary.FloorDivide: _divide_integers,
+    binary.Remainder: _divide_integers,
     binary.BitAnd: written("{x} & {y}"),
     binary.BitOr: written("{x} | {y}"),
     binary.BitXor: written("{x} ^ {y}"),
@@ -246,5 +213,9 @@ ELEMENTWISE: EmitterTable = {
     selection.Union: _logic("|"),
     selection.Intersection: _logic("&"),
     selection.Complement: written("~{x_name}"),
-    **dict.fromkeys(_RELATIONS, _relation),
+    **{holds: written(f"{{x}} {sign} {{y}}") for sign, (holds, _) in _RELATIONS.items()},
+    **{
+        mask: written(f"tl.where({{x}} {sign} {{y}}, 0.0, {number(MASKED)})")
+        for sign, (_, mask) in _RELATIONS.items()
+    },
 }

@@ -60,31 +60,27 @@ def _within(index: str, size: int) -> str:
     return f"tl.minimum({index}, {size - 1})"
 
 
-def _slice(op: layout.Slice, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
+def _slice(op: layout.Slice, body: Body, x: Operand) -> str:
     size = op.end - op.start
     index = body.index(op.dim, size)
     index = f"{index} + {op.start}" if op.start else index
     return picked(Block.of(x), op.dim, _within(index, op.end), size)
 
 
-def _concat(op: layout.Concat, operands: tuple[Operand, ...], body: Body) -> str:
+def _concat(op: layout.Concat, body: Body, *operands: Operand) -> str:
     sizes = [item.type.shape[op.dim - 1] for item in operands]
     index = body.index(op.dim, sum(sizes))
-    parts, start = [], 0
+    result, start = "", 0
     for item, size in zip(operands, sizes, strict=True):
         place = f"tl.maximum({index} - {start}, 0)" if start else index
-        parts.append((start, picked(Block.of(item), op.dim, _within(place, size), sum(sizes))))
+        part = picked(Block.of(item), op.dim, _within(place, size), sum(sizes))
+        result = f"tl.where({index} < {start}, {result}, {part})" if start else part
         start += size
-    _, result = parts[0]
-    for start, part in parts[1:]:
-        result = f"tl.where({index} < {start}, {result}, {part})"
     return result
 
 
-def _reshape(op: layout.Reshape, operands: tuple[Operand, ...], body: Body) -> str:
+def _reshape(op: layout.Reshape, body: Body, x: Operand) -> str:
     """Reshape in row-major order: a block without padding is the same, else entries are picked."""
-    (x,) = operands
     rows, columns = x.type.shape
     shape = f"({x.name}.shape[0], {padded(op.rows)}, {padded(op.columns)})"
     is_same = padded(rows) * columns == padded(op.rows) * op.columns
@@ -102,9 +98,8 @@ def _reshape(op: layout.Reshape, operands: tuple[Operand, ...], body: Body) -> s
     return f"tl.reshape({picked(whole, 2, source, extent)}, {shape})"
 
 
-def _gather(op: choose.Gather, operands: tuple[Operand, ...], body: Body) -> str:
+def _gather(op: choose.Gather, body: Body, x: Operand, index: Operand) -> str:
     """Gather entries: a position outside gives 0, so it picks entry 0 and is left out."""
-    x, index = operands
     source = Block.of(x)
     size = source.size(op.dim)
     inside = body.set_new("inside", f"({index.name} >= 0) & ({index.name} < {size})")
@@ -134,7 +129,7 @@ def regrouped(x: Block, axis: int, k: int, fill: str, body: Body) -> str:
     return f"tl.reshape({found}, ({', '.join(others)}))"
 
 
-def _kron(op: linear.Kron, operands: tuple[Operand, ...], body: Body) -> str:
+def _kron(op: linear.Kron, body: Body, *operands: Operand) -> str:
     """Multiply along an axis: entry i is entry i // n of x times entry i % n of y."""
     integers = not any(item.is_float for item in operands)
     blocks = [Block.of(item) for item in operands]
@@ -146,16 +141,13 @@ def _kron(op: linear.Kron, operands: tuple[Operand, ...], body: Body) -> str:
             item.named(body, picked(item, axis, index, left * right), axis, left * right)
             for item, index in zip(blocks, places, strict=True)
         ]
-    names = [
-        item.name if integers or operand.is_float else f"{item.name}.to(tl.float32)"
-        for item, operand in zip(blocks, operands, strict=True)
-    ]
-    return " * ".join(names)
+    pairs = zip(blocks, operands, strict=True)
+    moved = (replace(operand, name=item.name) for item, operand in pairs)
+    return " * ".join(item.name if integers else item.as_float() for item in moved)
 
 
-def _rope(op: layout.Rope, operands: tuple[Operand, ...], body: Body) -> str:
+def _rope(op: layout.Rope, body: Body, x: Operand, position: Operand) -> str:
     """Turn each entry with its partner. Angles are in float64: positions are large."""
-    x, position = operands
     width = x.type.shape[1]
     half = width // 2
     column = body.index(2, width)

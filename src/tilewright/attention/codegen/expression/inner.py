@@ -1,5 +1,6 @@
 """Expressions of ops on the inner axes of a page: reductions, products, layout."""
 
+from dataclasses import replace
 from typing import Any
 
 from tilewright.attention.codegen.expression.elementwise import (
@@ -12,69 +13,54 @@ from tilewright.attention.codegen.expression.gather import MOVES, Block, regroup
 from tilewright.attention.codegen.expression.weighted import is_weighted, weighted_elements
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.builder import Body, Operand
-from tilewright.attention.graph import DType, Node
+from tilewright.attention.graph import DType, Node, Op
 from tilewright.attention.ops import layout, linear, page_axis, reduce
 
-
-def _sum(op: reduce.Sum, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
-    return f"tl.sum({body.kept(x, op.dim, '0')}, {op.dim}, keep_dims=True)"
-
-
-def _entries(op: reduce.Mean, x: Operand, body: Body) -> str:
-    """Count the entries that a mean is over; 1 for none, as their sum is 0 then."""
-    if op.dim in x.type.token_axes and body.page_tokens is not None:
-        return f"tl.maximum({body.page_tokens}, 1).to(tl.float32)"
-    return f"{float(x.type.shape[op.dim - 1])!r}"
+REDUCTIONS: dict[type[Op], str] = {
+    reduce.Sum: "sum",
+    reduce.Mean: "sum",
+    reduce.L2Norm: "sum",
+    reduce.Max: "max",
+    reduce.Min: "min",
+}
+"""Functions of Triton that reduce."""
 
 
-def _mean(op: reduce.Mean, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
-    total = f"tl.sum({body.kept(x, op.dim, '0', x.as_float())}, {op.dim}, keep_dims=True)"
-    return f"tl.div_rn({total}, {_entries(op, x, body)})"
-
-
-def _l2_norm(op: reduce.L2Norm, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
-    text = body.kept(x, op.dim, "0", x.as_float())
-    return f"tl.sqrt_rn(tl.sum({text} * {text}, {op.dim}, keep_dims=True))"
-
-
-def _extreme(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
-    kind = "max" if isinstance(op, reduce.Max) else "min"
-    dtype = x.type.dtype.computed
-    text = body.kept(x, op.dim, identity(kind, dtype))
+def _reduction(op: Any, body: Body, x: Operand) -> str:
+    kind, dtype = REDUCTIONS[type(op)], x.type.dtype.computed
+    in_float = isinstance(op, reduce.Mean | reduce.L2Norm)
+    text = body.kept(x, op.dim, identity(kind, dtype), x.as_float() if in_float else x.name)
+    if isinstance(op, reduce.L2Norm):
+        return f"tl.sqrt_rn(tl.sum({text} * {text}, {op.dim}, keep_dims=True))"
     if dtype is DType.BOOL:
-        text = f"({text}).to(tl.int32)"
-    result = f"tl.{kind}({text}, {op.dim}, keep_dims=True)"
-    return f"({result} != 0)" if dtype is DType.BOOL else result
+        return f"(tl.{kind}(({text}).to(tl.int32), {op.dim}, keep_dims=True) != 0)"
+    found = f"tl.{kind}({text}, {op.dim}, keep_dims=True)"
+    if not isinstance(op, reduce.Mean):
+        return found
+    if op.dim in x.type.token_axes and body.page_tokens is not None:
+        return f"tl.div_rn({found}, tl.maximum({body.page_tokens}, 1).to(tl.float32))"
+    return f"tl.div_rn({found}, {float(x.type.shape[op.dim - 1])!r})"
 
 
-def _gemm(_op: linear.GeMM, operands: tuple[Operand, ...], body: Body) -> str:
+def _gemm(_op: Op, body: Body, x: Operand, y: Operand) -> str:
     """Sum y[s, a, k] * x[s, b, k] over k to out[s, a, b]: a sum of a block of four axes.
 
     Query heads are few in decoding, too few for the matrix units.
     """
-    x, y = operands
-    integers = not x.is_float and not y.is_float
-    left, right = (
-        body.kept(part, 2, "0")
-        if integers or part.is_float
-        else f"({body.kept(part, 2, '0')}).to(tl.float32)"
-        for part in (y, x)
-    )
+    left, right = (body.kept(part, 2, "0") for part in (y, x))
+    if x.is_float or y.is_float:
+        left = left if y.is_float else f"({left}).to(tl.float32)"
+        right = right if x.is_float else f"({right}).to(tl.float32)"
     if y.type.shape[0] == 1 and x.type.shape[0] == 1:
         return f"tl.sum({left} * {right}, 2, keep_dims=True)"
     return f"tl.sum(({left})[:, :, None, :] * ({right})[:, None, :, :], 3)"
 
 
-def _interleaved(op: Any, operands: tuple[Operand, ...], body: Body) -> str:
+def _interleaved(op: Any, body: Body, x: Operand) -> str:
     """Reduce neighbours on an axis of their own."""
-    (x,) = operands
     kinds = {reduce.MaxInterleave: "max", reduce.MinInterleave: "min"}
     reduction = kinds.get(type(op), "sum")
-    fill = {"max": 'float("-inf")', "min": 'float("inf")', "sum": "0.0"}[reduction]
+    fill = "0.0" if reduction == "sum" else identity(reduction, DType.FLOAT32)
     kept = body.kept(x, op.dim, fill)
     kept = kept if x.is_float else f"({kept}).to(tl.float32)"
     block = Block.of(x)
@@ -106,21 +92,19 @@ def _ranked(op: Any, x: Operand, body: Body) -> str:
     return body.set_new("ranked", text)
 
 
-def _arg_max(op: reduce.ArgMax, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
+def _arg_max(op: reduce.ArgMax, body: Body, x: Operand) -> str:
     size = x.type.shape[op.dim - 1]
     ranked, index = _ranked(op, x, body), body.index(op.dim, size)
     is_largest = f"{ranked} == tl.max({ranked}, {op.dim}, keep_dims=True)"
     return f"tl.min(tl.where({is_largest}, {index}, {size}), {op.dim}, keep_dims=True)"
 
 
-def _arg_top(op: reduce.ArgTop, operands: tuple[Operand, ...], body: Body) -> str:
+def _arg_top(op: reduce.ArgTop, body: Body, x: Operand) -> str:
     """Place each entry by the number of entries before it, by size and then by index."""
-    (x,) = operands
     size = x.type.shape[op.dim - 1]
     ranked = _ranked(op, x, body)
     here, there, mine_axes, other_axes = _ORDER_AXES[op.dim]
-    mine, other, place = body.new_names("mine", "other", "place")
+    mine, other, place = body.new_names("mine other place")
     body.add(f"""
         {mine} = tl.arange(0, {padded(size)}){mine_axes}
         {other} = tl.arange(0, {padded(size)}){other_axes}
@@ -141,11 +125,10 @@ _ORDER_AXES = {
 """By axis: an entry, those it is compared with, and the numbers of both."""
 
 
-def _softmax(op: page_axis.Softmax, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
+def _softmax(op: page_axis.Softmax, body: Body, x: Operand) -> str:
     scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
     scaled = body.kept(x, op.dim, 'float("-inf")', f"{x.as_float()}{scale}")
-    logits, largest, weight, total = body.new_names("logits", "largest", "weight", "total")
+    logits, largest, weight, total = body.new_names("logits largest weight total")
     body.add(f"""
         {logits} = {scaled}
         {largest} = tl.max({logits}, {op.dim}, keep_dims=True)
@@ -155,11 +138,11 @@ def _softmax(op: page_axis.Softmax, operands: tuple[Operand, ...], body: Body) -
     return f"tl.div_rn({weight}, tl.where({total} == 0.0, 1.0, {total}))"
 
 
-def _cum_sum(op: page_axis.CumSum, operands: tuple[Operand, ...], body: Body) -> str:
+def _cum_sum(op: page_axis.CumSum, body: Body, x: Operand) -> str:
     """Add up without padding; tokens that are not there count as what was computed from 0."""
-    (x,) = operands
-    text = body.without_padding(x, op.dim, "0")
-    return f"tl.cumsum({text}, {op.dim}{', reverse=True' if op.reverse else ''})"
+    whole = replace(x, type=replace(x.type, token_axes=()))
+    direction = ", reverse=True" if op.reverse else ""
+    return f"tl.cumsum({body.kept(whole, op.dim, '0')}, {op.dim}{direction})"
 
 
 def product_elements(node: Node) -> int:
@@ -176,19 +159,14 @@ def product_elements(node: Node) -> int:
     return 0
 
 
-def _mask_slice(op: layout.MaskSlice, operands: tuple[Operand, ...], body: Body) -> str:
-    (x,) = operands
+def _mask_slice(op: layout.MaskSlice, body: Body, x: Operand) -> str:
     index = body.index(op.dim, x.type.shape[op.dim - 1])
     chosen = f"({index} >= {op.start}) & ({index} < {op.end})"
     return f"tl.where({chosen}, {op.alpha!r}, {op.beta!r}) + tl.zeros_like({x.as_float()})"
 
 
 INNER: EmitterTable = {
-    reduce.Sum: _sum,
-    reduce.Mean: _mean,
-    reduce.L2Norm: _l2_norm,
-    reduce.Max: _extreme,
-    reduce.Min: _extreme,
+    **dict.fromkeys(REDUCTIONS, _reduction),
     linear.GeMM: _gemm,
     reduce.SumInterleave: _interleaved,
     reduce.MeanInterleave: _interleaved,

@@ -4,33 +4,39 @@ from dataclasses import replace
 
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.source.builder import Body, Operand, load_source, store_source
-from tilewright.attention.codegen.source.row import row_start, table_start
-from tilewright.attention.graph import (
-    FORMAT,
-    DType,
-    Graph,
-    Inherit,
-    Node,
-    StateVar,
-    ValueType,
+from tilewright.attention.codegen.source.builder import (
+    Body,
+    Operand,
+    Shape,
+    load_source,
+    store_source,
 )
+from tilewright.attention.codegen.source.row import row_start, table_start
+from tilewright.attention.graph import FORMAT, DType, Graph, Inherit, Node, StateVar, ValueType
 from tilewright.attention.ops import leaf
 
 
 def holds(kind: ValueType, axes: str) -> str:
     """Say what memory of values holds: bools take a byte, halves of bytes lie two in one."""
-    sizes = ", ".join(map(str, kind.shape))
+    sizes = ", ".join([*([axes] if axes else []), *map(str, kind.shape)])
     dtype = "int8" if kind.dtype is DType.BOOL else kind.dtype
-    return f"{dtype} [{axes}{', ' if axes else ''}{sizes}]" + (
-        ", two a byte" if kind.dtype is DType.INT4 else ""
-    )
+    packing = ", two a byte" if kind.dtype is DType.INT4 else ""
+    return f"{dtype} [{sizes}]{packing}"
 
 
 def scratch_holds(node: Node) -> str:
     """Say what scratch memory of a value holds."""
     axes = "rows" if node.type.format is FORMAT.BATCHED else "rows, pages"
     return holds(replace(node.type, dtype=node.type.dtype.computed), axes)
+
+
+def array_place(
+    name: str, content: str, shape: Shape, body: Body, *, per_page: bool
+) -> tuple[str, list[str]]:
+    """Take an array of a value per row or per page; return pointers to it, and which are there."""
+    start = row_start(body, body.need(name, content))
+    place = body.place(start, "page" if per_page else "", shape, shape)
+    return place, [*(["there"] if per_page else []), *body.inside(shape)]
 
 
 def state_memory(name: str, when: str) -> str:
@@ -57,33 +63,47 @@ def saved_stop(body: Body) -> str:
     return body.once("saved_stop", "tl.load(saved_pages + row)")
 
 
-def load(place: str, conditions: list[str], dtype: DType, initial: float = 0.0) -> str:
-    """Load elements as they are stored, ``initial`` where a condition does not hold."""
-    other = repr(float(initial)) if dtype.is_float else str(int(initial))
-    return load_source(place, conditions, other)
+def load_stored(
+    memory: str, entry: str, window: Window, conditions: list[str], body: Body, initial: float = 0.0
+) -> str:
+    """Load part of an entry as it is stored, ``initial`` where a condition does not hold."""
+    whole, conditions = window.source.type, [*conditions, *body.inside(window.shape)]
+    place = body.place(memory, entry, window.shape, whole.shape, window.skip)
+    return load_source(place, conditions, literal(initial, whole.dtype))
 
 
 def load_entry(
     memory: str, entry: str, window: Window, conditions: list[str], body: Body, initial: float = 0.0
 ) -> str:
-    """Load part of an entry of memory, in the type that it is computed with."""
-    whole, conditions = window.whole, [*conditions, *body.inside(window.shape)]
-    if whole.dtype is DType.INT4:
-        flat = body.flat(window.shape, whole.shape, window.skip)
-        mask = " & ".join(conditions)
-        return load_packed(memory, entry, packed_bytes(whole), flat, mask, initial)
-    place = body.place(memory, entry, window.shape, whole.shape, window.skip)
-    return computed(load(place, conditions, whole.dtype, initial), whole.dtype)
+    """Load part of an entry of memory, in the type that it is computed with.
+
+    Of halves of bytes the lower one comes first.
+    """
+    whole = window.source.type
+    if whole.dtype is not DType.INT4:
+        loaded = load_stored(memory, entry, window, conditions, body, initial)
+        return computed(loaded, whole.dtype)
+    mask = " & ".join([*conditions, *body.inside(window.shape)])
+    flat = body.flat(window.shape, whole.shape, window.skip)
+    place = f"{memory} + {entry} * {packed_bytes(whole)} + ({flat}) // 2"
+    loaded = f"tl.load({place}, mask={mask}, other=0).to(tl.int32)"
+    signed = f"((({loaded} >> (({flat}) % 2 * 4)) & 15) ^ 8) - 8"
+    return signed if initial == 0 else f"tl.where({mask}, {signed}, {int(initial)})"
+
+
+def literal(value: float, dtype: DType) -> str:
+    """Return a number in the kind of a type."""
+    return repr(float(value)) if dtype.is_float else str(int(value))
 
 
 def pool_entry(window: Window, body: Body) -> tuple[str, str]:
     """Return where a field of the row's KV head begins, and the number of a page's entry."""
-    pool = need_pool(window.name, window.whole, body)
+    pool = need_pool(window.name, window.source.type, body)
     body.need("num_blocks")
     table_start(body)
-    if window.whole.dtype is DType.INT4:
+    if window.source.type.dtype is DType.INT4:
         return pool, "(head * num_blocks + block)"
-    size = window.whole.num_elements
+    size = window.source.type.num_elements
     return body.once(f"{pool}_head", f"{pool} + head * num_blocks * {size}"), "block"
 
 
@@ -105,18 +125,20 @@ def load_parameter(node: Node, body: Body) -> str | None:
     window = window_of(node)
     if window is None or not isinstance(window.source.op, leaf.ParameterRead):
         return None
-    whole = window.whole
-    place = body.place(table_of(window.source, body), "", window.shape, whole.shape, window.skip)
-    return computed(load(place, body.inside(window.shape), whole.dtype), whole.dtype)
+    zero = literal(0, window.source.type.dtype)
+    return _load_part(table_of(window.source, body), window, body, zero)
 
 
 def load_input(window: Window, body: Body) -> str:
     """Load the query, or a part of it."""
-    whole = window.whole
-    given = body.need(f"{window.name}_in", holds(whole, "requests, KV heads"))
-    start = row_start(body, given)
+    given = body.need(f"{window.name}_in", holds(window.source.type, "requests, KV heads"))
+    return _load_part(row_start(body, given), window, body, "0")
+
+
+def _load_part(start: str, window: Window, body: Body, other: str) -> str:
+    whole = window.source.type
     place = body.place(start, "", window.shape, whole.shape, window.skip)
-    return computed(load_source(place, body.inside(window.shape)), whole.dtype)
+    return computed(load_source(place, body.inside(window.shape), other), whole.dtype)
 
 
 def load_saved(state: StateVar, body: Body) -> str:
@@ -129,22 +151,23 @@ def load_saved(state: StateVar, body: Body) -> str:
 
 def load_kept(graph: Graph, node: Node, body: Body) -> str | None:
     """Load what a request keeps between steps, and what was learned; None for other nodes."""
-    match node.op:
-        case leaf.AttentionMass():
-            return _load_mass(node, mass_memory("state"), body)
-        case leaf.PromptMass(window=queries):
-            return _load_mass(node, f"prompt_mass_{queries}_state", body)
+    if isinstance(node.op, leaf.AttentionMass | leaf.PromptMass):
+        memory = mass_memory("state")
+        if isinstance(node.op, leaf.PromptMass):
+            memory = f"prompt_mass_{node.op.window}_state"
+        body.need(memory, f"{holds(node.type, 'rows, pages')}: 0 where nothing is known")
+        whole = Window(node, node.type.shape)
+        return load_entry(row_start(body, memory), "page", whole, ["there"], body)
     window = window_of(node)
     if window is not None and isinstance(window.source.op, leaf.StateRead):
-        name = window.source.op.variable
-        (state,) = (item for item in graph.states if item.name == name)
-        return _load_state(graph, window, state, body)
+        return _load_state(graph, window, window.source.op.variable, body)
     return load_parameter(node, body)
 
 
-def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> str:
+def _load_state(graph: Graph, window: Window, name: str, body: Body) -> str:
     """Load what the last step wrote; a page that it did not write has its first value."""
-    memory = need_state(state.name, "state", window.whole, body)
+    (state,) = (item for item in graph.states if item.name == name)
+    memory = need_state(state.name, "state", window.source.type, body)
     if state.is_saved:
         kept = f"there & (page < {saved_stop(body)})"
     else:
@@ -157,17 +180,8 @@ def _load_state(graph: Graph, window: Window, state: StateVar, body: Body) -> st
     if not is_written and state.inherit is not Inherit.SNAPSHOT:
         return load_entry(begun, "page", window, [kept], body, state.initial)
     found = load_entry(begun, "page", window, [kept], body)
-    start = load_entry(
-        *pool_entry(window, body), window, ["(page < num_full)"], body, state.initial
-    )
-    return f"tl.where({kept}, {found}, {start})"
-
-
-def _load_mass(node: Node, memory: str, body: Body) -> str:
-    body.need(memory, f"{holds(node.type, 'rows, pages')}: 0 where nothing is known")
-    place = body.place(row_start(body, memory), "page", node.type.shape, node.type.shape)
-    conditions = ["there", *body.inside(node.type.shape)]
-    return computed(load(place, conditions, DType.FLOAT32), DType.FLOAT32)
+    pool, full = pool_entry(window, body), ["(page < num_full)"]
+    return f"tl.where({kept}, {found}, {load_entry(*pool, window, full, body, state.initial)})"
 
 
 ROUNDINGS = {DType.FLOAT8_E4M3: "round_to_e4m3", DType.FLOAT8_E5M2: "round_to_e5m2"}
@@ -201,16 +215,6 @@ def converted(text: str, stored: DType, wanted: DType) -> str:
     return text if stored is wanted else f"{text}.to(tl.{wanted})"
 
 
-def load_packed(
-    memory: str, entry: str, entry_bytes: int, flat: str, mask: str, initial: float
-) -> str:
-    """Load halves of bytes at flat positions of an entry, the lower half first, as int32."""
-    place = f"{memory} + {entry} * {entry_bytes} + ({flat}) // 2"
-    loaded = f"tl.load({place}, mask={mask}, other=0).to(tl.int32)"
-    signed = f"((({loaded} >> (({flat}) % 2 * 4)) & 15) ^ 8) - 8"
-    return signed if initial == 0 else f"tl.where({mask}, {signed}, {int(initial)})"
-
-
 def store(
     body: Body, value: Operand, target: ValueType, memory: str, entry: str, condition: str = ""
 ) -> None:
@@ -238,17 +242,27 @@ def rounded(value: Operand, target: ValueType) -> str:
     name = value.name
     if value.type.shape != target.shape:
         name = f"tl.broadcast_to({name}, (1, {padded(rows)}, {padded(columns)}))"
-    if target.dtype in (DType.FLOAT16, DType.BFLOAT16):
-        return f"{name}.to(tl.{target.dtype}).to(tl.float32)"
-    return _held(name, target.dtype)
+    return rounded_float(name, target.dtype)
+
+
+def rounded_float(name: str, dtype: DType) -> str:
+    """Round to the steps of a type and into its range, in the type that is computed with."""
+    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+        return f"{name}.to(tl.{dtype}).to(tl.float32)"
+    return _held(name, dtype)
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """Return the least and the largest integer of a type."""
+    return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
 
 def _held(name: str, dtype: DType) -> str:
-    """Hold a value in the range of a type and in its steps, in the type that is computed with."""
+    """Hold a value in the range of a type of one byte or less, and in its steps."""
     if dtype in ROUNDINGS:
         return f"{ROUNDINGS[dtype]}({name})"
     if dtype in (DType.INT8, DType.INT4):
-        low, high = -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
+        low, high = integer_range(dtype)
         return f"tl.minimum(tl.maximum({name}, {low}), {high})"
     return name
 

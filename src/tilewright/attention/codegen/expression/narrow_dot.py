@@ -1,13 +1,13 @@
 """Products of queries and pages on a matrix unit, in the type that both are stored in."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
+from tilewright.attention.codegen.expression.inner import REDUCTIONS
 from tilewright.attention.codegen.expression.memory import ROUNDINGS, converted
 from tilewright.attention.codegen.expression.side import SideEmitter
 from tilewright.attention.codegen.plan.slice_loads import window_of
-from tilewright.attention.codegen.source.builder import Body, Operand
-from tilewright.attention.graph import DType, Leading, Node
+from tilewright.attention.graph import DType, Leading, Node, walk
 from tilewright.attention.ops import binary, layout, linear, reduce, unary
 
 _NARROW = (DType.FLOAT16, DType.BFLOAT16)
@@ -32,16 +32,16 @@ def narrow_type(node: Node) -> DType | None:
             return DType.BFLOAT16  # which has every float of one byte
         return dtype if dtype in _NARROW else None
     match node.op:
-        case unary.Relu(alpha=0.0, beta=0.0) | layout.Transpose() | reduce.Max() | reduce.Min():
-            pass
-        case unary.Add_Mul(alpha=0.0, beta=1.0 | -1.0) | unary.Abs(alpha=0.0, beta=1.0 | -1.0):
-            pass
-        case binary.Maximum() | binary.Minimum():
-            pass
-        case _:
-            return None
-    found = {narrow_type(item) for item in node.inputs}
-    return found.pop() if len(found) == 1 else None
+        case (
+            unary.Relu(alpha=0.0, beta=0.0)
+            | unary.Add_Mul(alpha=0.0, beta=1.0 | -1.0)
+            | unary.Abs(alpha=0.0, beta=1.0 | -1.0)
+            | (layout.Transpose() | reduce.Max() | reduce.Min())
+            | (binary.Maximum() | binary.Minimum())
+        ):
+            found = {narrow_type(item) for item in node.inputs}
+            return found.pop() if len(found) == 1 else None
+    return None
 
 
 def is_dot(node: Node) -> bool:
@@ -72,7 +72,7 @@ def dot_source(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: 
     )
     name, right, unit = operands[row].name, body.kept(operands[row], 2, "0"), ""
     if narrow is not None and narrow_type(row) is not narrow:
-        parts_name, unit = body.new_names(f"{name}_parts", f"{name}_unit")
+        parts_name, unit = body.new_names(f"{name}_parts {name}_unit")
         body.add(f"{parts_name}, {unit} = {narrow}_parts({right})")
         right = parts_name
     elif narrow is not None:
@@ -80,30 +80,20 @@ def dot_source(node: Node, emitter: SideEmitter, stored: dict[Node, str], tile: 
     parts = _SPLIT if unit else 1
     right = f"tl.trans(tl.reshape({right}, ({parts * columns}, {contracted})))"
     turned = body.set_new(f"{name}_turned", right)  # ahead of the loop over pages
-    left = _operand(pages, operands[pages], narrow, stored, body)
-    left = f"tl.reshape({left}, ({tile * rows}, {contracted}))"
+    window = window_of(pages)
+    if narrow is not None and window is not None and pages in stored:
+        # padding was loaded as a finite number, and meets zeros of the row
+        left = converted(stored[pages], window.source.type.dtype, narrow)
+    else:
+        left = body.kept(operands[pages], 2, "0")
+        left = left if narrow is None else f"({left}).to(tl.{narrow})"
     precision = "" if narrow else ', input_precision="ieee"'
-    found = f"tl.dot({left}, {turned}{precision})"
+    found = f"tl.dot(tl.reshape({left}, ({tile * rows}, {contracted})), {turned}{precision})"
     if unit:
         found = f"tl.sum(tl.reshape({found}, ({tile * rows}, {parts}, {columns})), 1)"
     found = f"tl.reshape({found}, ({tile}, {rows}, {columns}))"
     found = f"{found} * {unit}" if unit else found
     return f"tl.permute({found}, (0, 2, 1))" if swapped else found
-
-
-def _operand(
-    node: Node, operand: Operand, narrow: DType | None, stored: dict[Node, str], body: Body
-) -> str:
-    """Return a value per page with zeros in the padding of its last axis, narrow if it can be."""
-    window = window_of(node)
-    if narrow is not None and window is not None and node in stored:
-        # padding was loaded as a finite number, and meets zeros of the row
-        return converted(stored[node], window.source.type.dtype, narrow)
-    text = body.kept(operand, 2, "0")
-    return text if narrow is None else f"({text}).to(tl.{narrow})"
-
-
-_REDUCED = reduce.Sum | reduce.Mean | reduce.Max | reduce.Min | reduce.L2Norm
 
 
 def exact_widths(wanted: Sequence[Node]) -> frozenset[int]:
@@ -112,13 +102,10 @@ def exact_widths(wanted: Sequence[Node]) -> frozenset[int]:
     A latent has 576 channels: padded to 1024 it would take twice the room, and a product twice the
     time.
     """
-    nodes = _all(wanted)
+    nodes = list(walk(wanted))
     widths = {node.inputs[0].type.shape[1] for node in nodes if is_dot(node)}
-    return frozenset(
-        width
-        for width in widths
-        if width & (width - 1) and all(_keeps(node) for node in nodes if width in node.type.shape)
-    )
+    padded_widths = {width for node in nodes if not _keeps(node) for width in node.type.shape}
+    return frozenset(width for width in widths - padded_widths if width & (width - 1))
 
 
 def _keeps(node: Node) -> bool:
@@ -126,16 +113,4 @@ def _keeps(node: Node) -> bool:
     window = window_of(node)
     if window is not None:
         return window.source.type.dtype is not DType.INT4
-    return type(node.op) in ELEMENTWISE or isinstance(node.op, _REDUCED) or is_dot(node)
-
-
-def _all(wanted: Iterable[Node]) -> list[Node]:
-    """Return the nodes, and all that they are made of."""
-    found: dict[Node, None] = {}
-    waiting = list(wanted)
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found[node] = None
-            waiting.extend(node.inputs)
-    return list(found)
+    return type(node.op) in ELEMENTWISE or type(node.op) in REDUCTIONS or is_dot(node)

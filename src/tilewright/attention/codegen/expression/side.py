@@ -1,13 +1,14 @@
 """Emitting the nodes of one side into a kernel: leaves by loads, the others by expressions."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from tilewright.attention.codegen.expression.elementwise import ELEMENTWISE
 from tilewright.attention.codegen.expression.inner import INNER
 from tilewright.attention.codegen.expression.weighted import is_weighted, weighted_expression
-from tilewright.attention.codegen.source.builder import Body, Operand, remark_of
+from tilewright.attention.codegen.source.builder import Body, Names, Operand, remark_of
 from tilewright.attention.graph import Node, Op
 from tilewright.attention.ops import position
 from tilewright.errors import CodegenError
@@ -59,39 +60,39 @@ CACHE_POSITIONS: PositionTable = {
     position.TokenValid: lambda body: f"{body.index(1, body.page_size)} < {_tokens(body)}",
 }
 
-Loader = Callable[[Node, Body], str | None]
-"""The expression of a value that comes from memory; None if it does not."""
 
-
-@dataclass(slots=True)
-class SideEmitter:
+@dataclass(slots=True, kw_only=True)
+class SideEmitter(ABC):
     """Emits each node once, inputs first, in the order in which they are asked for."""
 
     body: Body
-    names: Mapping[Node, str]
-    load: Loader
-    positions: PositionTable
+    names: Names
+    positions: ClassVar[PositionTable]
     done: dict[Node, Operand] = field(default_factory=dict)
     loaded: set[Node] = field(default_factory=set)
 
+    @abstractmethod
+    def load(self, node: Node) -> str | None:
+        """Return the expression of a value that comes from memory; None if it does not."""
+
     def value(self, node: Node) -> Operand:
         if node not in self.done:
-            expression = self.load(node, self.body)
+            expression = self.load(node)
             if expression is not None:
                 self.loaded.add(node)
             elif is_weighted(node):
                 expression = weighted_expression(node, self.value, self.body)
             else:
-                expression = self._expression(node, tuple(map(self.value, node.inputs)))
+                expression = self._expression(node, *map(self.value, node.inputs))
             self.body.add(f"{self.names[node]} = {expression}", remark=remark_of(node))
             self.done[node] = Operand(self.names[node], node.type)
         return self.done[node]
 
-    def _expression(self, node: Node, operands: tuple[Operand, ...]) -> str:
+    def _expression(self, node: Node, *operands: Operand) -> str:
         kind = type(node.op)
         emitter = ELEMENTWISE.get(kind) or INNER.get(kind)
         if emitter is not None and getattr(node.op, "dim", None) != 0:
-            return emitter(node.op, operands, self.body)
+            return emitter(node.op, self.body, *operands)
         if kind in self.positions:
             text = self.positions[kind]
             return text if isinstance(text, str) else text(self.body)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from tilewright.attention.codegen.expression.gather import Block, picked
 from tilewright.attention.codegen.expression.memory import table_of
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.source.builder import Body, Operand, load_source, unpadded
+from tilewright.attention.codegen.source.builder import Body, Operand, Shape, load_source, unpadded
 from tilewright.attention.graph import Node
 from tilewright.attention.ops import leaf, linear
 
@@ -29,49 +29,42 @@ def is_weighted(node: Node) -> bool:
     if not isinstance(node.op, linear.GeMM):
         return False
     x, y = node.inputs
+    size = padded(y.type.shape[0]) * padded(x.type.shape[0]) * padded(x.type.shape[1])
     is_table = isinstance(y.op, leaf.ParameterRead)
-    return is_table and (len(y.type.shape) == 3 or _elements(x, y) > _LARGEST_BLOCK)
+    return is_table and (len(y.type.shape) == 3 or size > _LARGEST_BLOCK)
 
 
 def weighted_expression(node: Node, value: Value, body: Body) -> str:
     """Write the expression of such a node; its loop stands in the statements before."""
+    x, y, *others = node.inputs
+    operand = value(x)
     match node.op:
         case linear.FactorScore():
-            return _factor_score(node.op, node.inputs, value, body)
+            return _factor_score(node.op, operand, value(others[0]), table_of(y, body), body)
         case linear.LearnedDescriptor():
-            return _learned_descriptor(node.op, node.inputs, value, body)
-    x, y = node.inputs
-    if len(y.type.shape) == 3:
-        return _product_by_head(x, y, value, body)
-    return _product_in_strips(x, y, value, body)
+            return _learned_descriptor(node.op, operand, [y, *others], body)
+    emit = _product_by_head if len(y.type.shape) == 3 else _product_in_strips
+    return emit(operand, table_of(y, body), y.type.shape, body)
 
 
 def weighted_elements(node: Node) -> int:
     """Count the elements a page of the widest block that such a node goes through."""
+    x, y = (item.type.shape for item in node.inputs[:2])
     match node.op:
         case linear.FactorScore(descriptors=descriptors, rank=rank):
             return padded(descriptors) * padded(rank)
         case linear.LearnedDescriptor(descriptors=descriptors, rank=rank):
-            return padded(descriptors) * padded(rank) * padded(node.inputs[0].type.shape[1])
-    x, y = node.inputs
-    if len(y.type.shape) == 3:
-        heads, rows, width = y.type.shape
-        return padded(rows) * padded(x.type.shape[0] // heads) * padded(width)
-    return padded(y.type.shape[0]) * padded(x.type.shape[0]) * _strip(x, y)
+            return padded(descriptors) * padded(rank) * padded(x[1])
+    if len(y) == 3:
+        heads, rows, width = y
+        return padded(rows) * padded(x[0] // heads) * padded(width)
+    return padded(y[0]) * padded(x[0]) * _strip(y[0], *x)
 
 
-def _elements(x: Node, y: Node) -> int:
-    return padded(y.type.shape[0]) * padded(x.type.shape[0]) * padded(x.type.shape[1])
-
-
-def _strip(x: Node, y: Node) -> int:
+def _strip(rows: int, entries: int, width: int) -> int:
     """Return how many columns of a table are read together: a power of two."""
-    strip = padded(x.type.shape[1])
-    while strip > _LEAST_STRIP and _elements(x, y) // padded(x.type.shape[1]) * strip > (
-        _STRIP_ELEMENTS
-    ):
-        strip //= 2
-    return strip
+    fitting = _STRIP_ELEMENTS // (padded(rows) * padded(entries))
+    return min(padded(width), max(fitting, _LEAST_STRIP))
 
 
 def _table_block(table: str, head: str, rows: int, columns: int) -> str:
@@ -82,29 +75,22 @@ def _table_block(table: str, head: str, rows: int, columns: int) -> str:
     return f"{load_source(place, unpadded(*sizes))}.to(tl.float32)"
 
 
-def _product_in_strips(x: Node, y: Node, value: Value, body: Body) -> str:
+def _product_in_strips(x: Operand, table: str, shape: Shape, body: Body) -> str:
     """Compute ``out[s, a, b] = sum_k W[a, k] x[s, b, k]``, some columns at a time."""
-    operand, table = value(x), table_of(y, body)
-    rows, width = y.type.shape
-    strip = _strip(x, y)
-    out, start, part, weight, channel = body.new_names(
-        "product", "first", "part", "weight", "channel"
-    )
+    (rows, width), source = shape, Block.of(x)
+    strip = _strip(rows, source.rows, width)
+    out, start, part, weight, channel = body.new_names("product first part weight channel")
     entry = f"tl.arange(0, {padded(rows)})[:, None]"
-    source = Block.of(operand)
     places = f"tl.minimum({channel}, {width - 1})[None, None, :]"
-    moved = (
-        f"tl.gather({operand.as_float()}, tl.broadcast_to({places}, {source.extents(2, strip)}), 2)"
-    )
+    places = f"tl.broadcast_to({places}, {source.extents(2, strip)})"
     inside = [f"({channel}[None, :] < {width})", *unpadded((entry, rows, padded(rows)))]
-    place = f"{table} + {entry} * {width} + {channel}[None, :]"
-    shape = f"({source.lead}, {padded(rows)}, {padded(source.rows)})"
+    weights = load_source(f"{table} + {entry} * {width} + {channel}[None, :]", inside)
     body.add(f"""
-        {out} = tl.zeros({shape}, tl.float32)
+        {out} = tl.zeros(({source.lead}, {padded(rows)}, {padded(source.rows)}), tl.float32)
         for {start} in range(0, {width}, {strip}):
             {channel} = {start} + tl.arange(0, {strip})
-            {part} = {moved}
-            {weight} = {load_source(place, inside)}.to(tl.float32)
+            {part} = tl.gather({x.as_float()}, {places}, 2)
+            {weight} = {weights}.to(tl.float32)
             {out} += tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
     """)
     return out
@@ -116,23 +102,19 @@ def _put_rows(out: str, index: str, count: int, part: Block, head: str) -> str:
     return f"{out} = tl.where({index} // {part.rows} == {head}, {moved}, {out})"
 
 
-def _product_by_head(x: Node, y: Node, value: Value, body: Body) -> str:
+def _product_by_head(x: Operand, table: str, shape: Shape, body: Body) -> str:
     """Compute ``out[s, h Ny + a, b] = sum_k W[h, a, k] x[s, h Nx + b, k]``."""
-    operand, table = value(x), table_of(y, body)
-    heads, rows, width = y.type.shape
-    entries = x.type.shape[0] // heads
-    source = Block.of(operand)
-    index = body.index(1, heads * rows)
-    of_x = body.index(1, entries)
-    out, head, part, weight, found = body.new_names("product", "group", "part", "weight", "found")
-    shape = f"({source.lead}, {padded(heads * rows)}, {padded(entries)})"
-    places = f"tl.minimum({of_x} + {head} * {entries}, {x.type.shape[0] - 1})"
+    (heads, rows, width), source = shape, Block.of(x)
+    entries = source.rows // heads
+    index, of_x = body.index(1, heads * rows), body.index(1, entries)
+    out, head, part, weight, found = body.new_names("product group part weight found")
+    places = f"tl.minimum({of_x} + {head} * {entries}, {source.rows - 1})"
     result = Block(found, rows, entries, False, source.lead)
     body.add(f"""
-        {out} = tl.zeros({shape}, tl.float32)
+        {out} = tl.zeros(({source.lead}, {padded(heads * rows)}, {padded(entries)}), tl.float32)
         for {head} in range(0, {heads}):
             {part} = {picked(source, 1, places, entries)}
-            {part} = {_zeros_beyond(part, width, operand)}
+            {part} = {_zeros_beyond(part, width, x)}
             {weight} = {_table_block(table, head, rows, width)}
             {found} = tl.sum({weight}[None, :, None, :] * {part}[:, None, :, :], 3)
             {_put_rows(out, index, heads * rows, result, head)}
@@ -148,22 +130,19 @@ def _zeros_beyond(name: str, width: int, operand: Operand) -> str:
     return f"tl.where(tl.arange(0, {padded(width)})[None, None, :] < {width}, {text}, 0.0)"
 
 
-def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, body: Body) -> str:
+def _factor_score(
+    op: linear.FactorScore, query: Operand, descriptors: Operand, table: str, body: Body
+) -> str:
     """Take the query of each head through its weights, then the best of the head's descriptors."""
-    query, descriptors = value(inputs[0]), value(inputs[2])
-    table = table_of(inputs[1], body)
-    width = inputs[0].type.shape[1]
-    source = Block.of(descriptors)
+    width, source = query.type.shape[1], Block.of(descriptors)
     of_head, member = body.index(1, op.heads), body.index(1, op.descriptors)
-    score, head, asked, projected, part, dots = body.new_names(
-        "score", "group", "asked", "projected", "part", "dots"
-    )
-    own = f"tl.where({of_head} == {head}, {query.name}, 0.0)"
+    names = body.new_names("score group asked projected part dots")
+    score, head, asked, projected, part, dots = names
+    own, hidden = f"tl.where({of_head} == {head}, {query.name}, 0.0)", ""
     if padded(width) != width:
         own = f"tl.where({body.index(2, width)} < {width}, {own}, 0.0)"
     places = f"tl.minimum({member} + {head} * {op.descriptors}, {source.rows - 1})"
     weights = _table_block(table, head, width, op.rank)
-    hidden = ""
     if padded(op.descriptors) != op.descriptors:
         hidden = f'{dots} = tl.where({member} < {op.descriptors}, {dots}, float("-inf"))'
     body.add(f"""
@@ -181,22 +160,18 @@ def _factor_score(op: linear.FactorScore, inputs: Sequence[Node], value: Value, 
 
 
 def _learned_descriptor(
-    op: linear.LearnedDescriptor, inputs: Sequence[Node], value: Value, body: Body
+    op: linear.LearnedDescriptor, x: Operand, tables: Sequence[Node], body: Body
 ) -> str:
     """Take the tokens of each head through their weights, then channels through theirs."""
-    x, tokens, width = value(inputs[0]), *inputs[0].type.shape
-    token_table, key_table = (table_of(item, body) for item in inputs[1:])
-    index = body.index(1, op.heads * op.descriptors)
-    out, head, page, pooled, found = body.new_names(
-        "described", "group", "keys", "pooled", "descriptor"
-    )
-    count = op.heads * op.descriptors
-    kept = body.kept(x, 1, "0.0")
+    (tokens, width), count = x.type.shape, op.heads * op.descriptors
+    token_table, key_table = (table_of(item, body) for item in tables)
+    index = body.index(1, count)
+    out, head, page, pooled, found = body.new_names("described group keys pooled descriptor")
     weights = _table_block(token_table, head, tokens, op.descriptors)
     keys = _table_block(key_table, head, width, op.rank)
     block = Block(found, op.descriptors, op.rank, False, "1")
     body.add(f"""
-        {page} = tl.reshape({kept}, ({padded(tokens)}, {padded(width)}))
+        {page} = tl.reshape({body.kept(x, 1, "0.0")}, ({padded(tokens)}, {padded(width)}))
         {out} = tl.zeros((1, {padded(count)}, {padded(op.rank)}), tl.float32)
         for {head} in range(0, {op.heads}):
             {pooled} = tl.sum({weights}[:, :, None] * {page}[:, None, :], 0)

@@ -1,16 +1,16 @@
 """The kernels of flows with several branches, gates or estimates: attention of each, then a sum."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tilewright.attention.codegen.expression.memory import scratch_holds
 from tilewright.attention.codegen.kernels.attend import emit_attend_pages
-from tilewright.attention.codegen.kernels.list_pages import emit_list_pages
 from tilewright.attention.codegen.kernels.merge import emit_merge_parts, head_masks, output_places
-from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages, wants_mass
+from tilewright.attention.codegen.kernels.select import emit_list_pages
+from tilewright.attention.codegen.kernels.weigh import Weighed, emit_weigh_pages
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, Names
 from tilewright.attention.codegen.source.file import (
     Emitted,
     FileParts,
@@ -23,21 +23,16 @@ from tilewright.attention.codegen.source.file import (
 )
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines
-from tilewright.attention.graph import Branch, Estimate, EstimateOver, Geometry, Graph, Node
+from tilewright.attention.graph import Branch, Estimate, EstimateOver, Graph, Node
+from tilewright.attention.ops.leaf import wants_mass
 
 
-def is_plain(graph: Graph) -> bool:
-    """Tell whether attention over one selection is the whole result."""
-    first, *others = graph.output.branches
-    return not others and first.gate is None and first.estimate is None
-
-
-def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> list[Scratch]:
+def add_branches(parts: FileParts, graph: Graph, names: Names) -> list[Scratch]:
     """Add what follows the indexer, whose values ``names`` has the memory of; return the results.
 
     Branch i has its lists, its attention and its log-sum-exp under names with the suffix ``_i``.
     """
-    sizes, branches, form = graph.geometry, graph.output.branches, parts.form
+    branches, form = graph.output.branches, parts.form
     results: list[Scratch] = []
     weighed: list[Weighed] = []
     for place, branch in enumerate(branches):
@@ -49,20 +44,17 @@ def add_branches(parts: FileParts, graph: Graph, names: Mapping[Node, str]) -> l
                 emit_attend_pages(own_form, chosen=marks if columns > 1 else None),
             ]
             parts.kernels += [emit_merge_parts(own_form)] if form.has_parts else []
-            parts.scratch += _suffixed(place, *outputs_of(sizes), *parts_of(form))
-            results += _suffixed(place, *lists_of(form))
+            parts.scratch += [*outputs_of(own_form), *parts_of(own_form)]
+            results += lists_of(own_form)
             weighed.append(Weighed(marks, columns, f"log_sum_exp_{place}"))
         if branch.estimate is not None:
             parts.kernels.append(emit_estimate_pages(own_form, branch, branch.estimate, names))
-            parts.scratch += _suffixed(place, *outputs_of(sizes, "estimate", "estimate_sum"))
-    parts.kernels.append(_emit_combine_branches(sizes, branches, names))
+            parts.scratch += outputs_of(own_form, "estimate", "estimate_sum")
+    arrays = len(weighed) + sum(item.estimate is not None for item in branches)
+    parts.kernels.append(_emit_combine_branches(form, branches, names, arrays))
     if wants_mass(graph):
         parts.kernels.append(emit_weigh_pages(form, weighed))
-    return [*results, *outputs_of(sizes)[: 1 + _is_one_softmax(branches)]]
-
-
-def _suffixed(place: int, *scratch: Scratch) -> tuple[Scratch, ...]:
-    return tuple(replace(item, name=f"{item.name}_{place}") for item in scratch)
+    return [*results, *outputs_of(form)[: 1 + _is_one_softmax(branches)]]
 
 
 def _is_one_softmax(branches: Sequence[Branch]) -> bool:
@@ -71,16 +63,14 @@ def _is_one_softmax(branches: Sequence[Branch]) -> bool:
 
 
 def _emit_combine_branches(
-    sizes: Geometry, branches: Sequence[Branch], names: Mapping[Node, str]
+    form: RowForm, branches: Sequence[Branch], names: Names, arrays: int
 ) -> Emitted:
     """Emit the sum of all branches; of a dense row it is the first branch that reads pages."""
-    body = Body()
+    body, sizes = Body(), form.sizes
     heads, width = sizes.query_heads, sizes.value_dim
     in_heads, in_channels = head_masks(sizes)
     dense = next(place for place, item in enumerate(branches) if item.selection is not None)
-    sides = joined(
-        _branch_code(sizes, branch, place, names, body) for place, branch in enumerate(branches)
-    )
+    sides = [_branch_code(form, item, place, names, body) for place, item in enumerate(branches)]
     terms = " + ".join(f"found_{place}" for place in range(len(branches)))
     body.need("reads_all")
     body.need("output", f"float32 [rows, {heads}, {width}]")
@@ -88,74 +78,65 @@ def _emit_combine_branches(
         row = tl.program_id(0).to(tl.int64)
         query_head = tl.arange(0, {padded(heads)})[:, None]
         value_channel = tl.arange(0, {padded(width)})[None, :]
-        {sides}
+        {joined(sides)}
         is_dense = tl.load(reads_all + row) != 0
         found = tl.where(is_dense, exact_{dense}, {terms})
         places = {row_start(body, "output")} + query_head * {width} + value_channel
         tl.store(places, found, mask={in_channels})
     """)
     if _is_one_softmax(branches):
-        _, places = output_places(sizes, body, "output", "log_sum_exp")
+        _, places = output_places(form, body, "output", "log_sum_exp")
         whole = "tl.where(is_dense, exact_sum_0, sum_0)"
         body.add(f"tl.store({places}, {whole}, mask={in_heads})")
     purpose = "Branches times their gates: a program for each row."
-    arrays = 1 + sum(
-        (item.selection is not None) + (item.estimate is not None) for item in branches
-    )
-    traffic = Traffic(Stage.MERGE, row_bytes=arrays * heads * (width + 1) * NUMBER_BYTES)
+    traffic = Traffic(Stage.MERGE, row_bytes=(1 + arrays) * heads * (width + 1) * NUMBER_BYTES)
     return Emitted.of("combine_branches", purpose, body, Grid.ROWS, traffic)
 
 
-def _branch_code(
-    sizes: Geometry, branch: Branch, place: int, names: Mapping[Node, str], body: Body
-) -> Source:
-    """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``."""
-    in_heads, in_channels = head_masks(sizes)
-    arrays, loads, gated = {}, [], ""
+def _branch_code(form: RowForm, branch: Branch, place: int, names: Names, body: Body) -> Source:
+    """Set the branch as ``found_0``, and its log-sum-exp as ``sum_0``.
+
+    Exact attention and estimate are joined to one softmax; a side without tokens adds nothing.
+    """
+    own, (in_heads, in_channels) = replace(form, suffix=f"_{place}"), head_masks(form.sizes)
+    arrays, found = {}, []
     if branch.selection is not None:
         arrays["exact"] = "output", "log_sum_exp"
     if branch.estimate is not None:
         arrays["guess"] = "estimate", "estimate_sum"
     for name, (values, sums) in arrays.items():
-        places, sum_places = output_places(sizes, body, f"{values}_{place}", f"{sums}_{place}")
-        loads.append(
-            lines(f"""
-            {name}_{place} = tl.load({places}, mask={in_channels}, other=0)
-            {name}_sum_{place} = tl.load({sum_places}, mask={in_heads}, other=0)
+        places, sum_places = output_places(own, body, values, sums)
+        found += [
+            f"{name}_{place} = tl.load({places}, mask={in_channels}, other=0)",
+            f"{name}_sum_{place} = tl.load({sum_places}, mask={in_heads}, other=0)",
+        ]
+    if len(arrays) == 1:
+        (only,) = arrays
+        found.append(f"found_{place} = {only}_{place}; sum_{place} = {only}_sum_{place}")
+    else:
+        both = lines(f"""
+            largest = tl.maximum(exact_sum_{place}, guess_sum_{place})
+            shift = tl.where(largest == float("-inf"), 0.0, largest)
+            read = tl.exp(exact_sum_{place} - shift)
+            guessed = tl.exp(guess_sum_{place} - shift)
+            total = read + guessed
+            divisor = tl.where(total == 0.0, 1.0, total)
+            found_{place} = tl.div_rn(exact_{place} * read + guess_{place} * guessed, divisor)
+            sum_{place} = shift + tl.log(total)
         """)
-        )
+        found.append(both)
     if branch.gate is not None:
         start = row_start(body, body.need(names[branch.gate], scratch_holds(branch.gate)))
-        loaded = f"tl.load({start})"
-        if branch.gate.type.shape[0] > 1:
-            loaded = f"tl.load({start} + query_head, mask={in_heads}, other=0)"
-        gated = f"found_{place} = found_{place} * {loaded}"
-    return joined([*loads, _joined_code(list(arrays), place), gated])
-
-
-def _joined_code(sides: Sequence[str], place: int) -> Source:
-    """Join exact attention and estimate to one softmax; a side without tokens adds nothing."""
-    if len(sides) == 1:
-        only = sides[0]
-        return lines(f"found_{place} = {only}_{place}; sum_{place} = {only}_sum_{place}")
-    return lines(f"""
-        largest = tl.maximum(exact_sum_{place}, guess_sum_{place})
-        shift = tl.where(largest == float("-inf"), 0.0, largest)
-        read = tl.exp(exact_sum_{place} - shift)
-        guessed = tl.exp(guess_sum_{place} - shift)
-        total = read + guessed
-        divisor = tl.where(total == 0.0, 1.0, total)
-        found_{place} = tl.div_rn(exact_{place} * read + guess_{place} * guessed, divisor)
-        sum_{place} = shift + tl.log(total)
-    """)
+        is_one = branch.gate.type.shape[0] == 1
+        gates = start if is_one else f"{start} + query_head, mask={in_heads}, other=0"
+        found.append(f"found_{place} = found_{place} * tl.load({gates})")
+    return joined(found)
 
 
 _SMALLEST_DOT = 16  # rows and columns that a product of blocks has at least
 
 
-def emit_estimate_pages(
-    form: RowForm, branch: Branch, estimate: Estimate, names: Mapping[Node, str]
-) -> Emitted:
+def emit_estimate_pages(form: RowForm, branch: Branch, estimate: Estimate, names: Names) -> Emitted:
     """Emit an online softmax over entries of all pages, or of those that were not read."""
     body, sizes = Body(), form.sizes
     for node in (estimate.logits, estimate.values):
@@ -169,9 +150,7 @@ def emit_estimate_pages(
     skip = ""
     if estimate.over is EstimateOver.UNSELECTED and branch.selection is not None:
         skip = _skip_code(branch.selection, names, entries, body)
-    places, sum_places = output_places(
-        sizes, body, f"estimate{form.suffix}", f"estimate_sum{form.suffix}"
-    )
+    places, sum_places = output_places(form, body, "estimate", "estimate_sum")
     in_heads, in_channels = head_masks(sizes)
     body.add(f"""
         {start}
@@ -212,7 +191,7 @@ def emit_estimate_pages(
     return Emitted.of(f"estimate_pages{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 
-def _skip_code(selection: Node, names: Mapping[Node, str], entries: int, body: Body) -> Source:
+def _skip_code(selection: Node, names: Names, entries: int, body: Body) -> Source:
     """Leave out entries of pages that are read: by a query head, or by all of them."""
     columns = selection.type.shape[1]
     marks = body.need(names[selection], scratch_holds(selection))

@@ -1,5 +1,7 @@
 """The kernel of the cache side: summaries of pages that became complete, or are being filled."""
 
+from dataclasses import dataclass
+
 from tilewright.attention.codegen.expression.memory import (
     load_entry,
     load_parameter,
@@ -30,37 +32,34 @@ def emit_complete_pages(graph: Graph) -> Emitted | None:
     if graph.partial_pages:
         body.need("new_tokens")
         body.add("page_tokens = tl.load(new_tokens + tl.program_id(0))")
-    loads = _Loads(graph)
     names = name_values(graph.nodes(Side.CACHE), body)
-    loads.emitter = emitter = SideEmitter(body, names, loads, CACHE_POSITIONS)
+    emitter = _PageEmitter(body=body, names=names, graph=graph)
+    targets = graph.scope(Side.CACHE).variables
     for write in graph.field_writes:
-        target = loads.targets[write.target]
+        target = targets[write.target]
         pool = need_pool(write.target.replace(".", "_"), target, body)
         store(body, emitter.value(write.value), target, pool, "entry")
     purpose = "Summaries of new pages: a program for each page and KV head."
     return Emitted.of("complete_pages", purpose, body, Grid.NEW_PAGES)
 
 
-class _Loads:
-    """Tokens of the page, parameters, and summaries that were written before, as they are kept."""
+@dataclass(slots=True, kw_only=True)
+class _PageEmitter(SideEmitter):
+    """Loads tokens of the page, parameters, and summaries that were written before, as kept."""
 
-    emitter: SideEmitter
+    positions = CACHE_POSITIONS
+    graph: Graph
 
-    def __init__(self, graph: Graph) -> None:
-        self._reserved = graph.geometry.reserved_fields
-        self._writes = {write.target: write.value for write in graph.field_writes}
-        self.targets = {item.name: item.type for item in graph.fields}
-        self.targets |= {item.name: item.type for item in graph.states}
-
-    def __call__(self, node: Node, body: Body) -> str | None:
-        window = window_of(node)
+    def load(self, node: Node) -> str | None:
+        window, body = window_of(node), self.body
         if window is None or not isinstance(window.source.op, leaf.FieldRead):
             return load_parameter(node, body)
         name = window.source.op.variable
-        if name not in self._reserved:
+        if name not in self.graph.geometry.reserved_fields:
             if node is not window.source:
                 return None
-            return rounded(self.emitter.value(self._writes[name]), self.targets[name])
-        pool = need_pool(name, window.whole, body)
+            (value,) = (item.value for item in self.graph.field_writes if item.target == name)
+            return rounded(self.value(value), window.source.type)
+        pool = need_pool(name, window.source.type, body)
         conditions = [] if body.page_tokens is None else [token_condition(window, body)]
         return load_entry(pool, "entry", window, conditions, body)

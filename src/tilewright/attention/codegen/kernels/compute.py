@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from tilewright.attention.codegen.expression.inner import product_elements
 from tilewright.attention.codegen.expression.memory import (
+    array_place,
     computed,
-    load,
     load_entry,
     load_input,
     load_kept,
     load_saved,
+    load_stored,
     need_state,
     pool_entry,
     saved_stop,
@@ -26,12 +27,13 @@ from tilewright.attention.codegen.expression.narrow_dot import (
     narrow_type,
 )
 from tilewright.attention.codegen.expression.side import INDEXER_POSITIONS, SideEmitter
-from tilewright.attention.codegen.plan.rounds import is_repeated, is_row_op
+from tilewright.attention.codegen.plan.fusion import is_repeated
 from tilewright.attention.codegen.plan.slice_loads import Window, window_of
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import Traffic, page_traffic
 from tilewright.attention.codegen.source.builder import (
     Body,
+    Names,
     Operand,
     load_source,
     name_values,
@@ -61,7 +63,7 @@ class PageRound:
     form: RowForm
     index: int
     rounds: Mapping[Node, int]
-    scratch: Mapping[Node, str]
+    scratch: Names
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,30 +75,29 @@ class PageWork:
     inside: Sequence[Statement]
     tile: int
     traffic: Traffic
-    names: Mapping[Node, str] = field(default_factory=dict)
-
-
-def emit_compute_pages(
-    page_round: PageRound, roots: Sequence[Node], writes: Sequence[StateWrite] = ()
-) -> Emitted:
-    """Emit the page kernel of a round; ``writes`` are states whose next value is known in it."""
-    work = page_work(page_round, stored=roots, writes=writes)
-    name, form = f"compute_pages_{page_round.index}", page_round.form
-    return page_kernel(name, "Values per page", form, work)
+    names: Names = field(default_factory=dict)
 
 
 def page_kernel(name: str, what_for: str, form: RowForm, work: PageWork) -> Emitted:
     """Emit a kernel whose programs look at tiles of pages, or at all pages of a member in turn."""
     body, tile = work.body, work.tile
+    start = code(f"{form.preamble(body)}\nnum_full = num_tokens // {form.sizes.page_size}")
     if form.target is None:
         grid, what = Grid.ROW_TILES, f"row and tile of {tile} pages"
-        lines = [*_tile_code(form, work), *work.ahead, *work.inside]
+        block = ""
+        if "block_table" in body.arguments:
+            block = f"block = tl.load({form.table(body)} + page, mask=there, other=0).to(tl.int64)"
+        start += code(f"""
+            page = tl.program_id(1) * {tile} + tl.arange(0, {tile})[:, None, None]
+            there = page < num_pages
+            {_page_tokens(form.sizes.page_size)}
+            {block}
+        """)
+        statements = [*work.ahead, *work.inside]
     else:
-        grid, what = Grid.ROW_MEMBERS, "row" if form.members == 1 else "row and member"
-        lines = [*work.ahead, *loop_code(form, work)]
-    full = f"num_full = num_tokens // {form.page_size}"
-    start = code(f"{form.preamble(body)}\n{full}")
-    body.statements = without_unused([*start, *lines])
+        grid, what = Grid.ROW_MEMBERS, form.program
+        statements = [*work.ahead, *loop_code(form, work)]
+    body.statements = without_unused([*start, *statements])
     purpose = f"{what_for}: a program for each {what}."
     return Emitted.of(name, purpose, body, grid, work.traffic, tile=tile)
 
@@ -113,16 +114,15 @@ def page_work(
     wanted = (*stored, *kept, *(write.value for write in writes))
     exact = exact_widths(wanted) if form.has_dots else frozenset[int]()
 
-    def emit(tile: int) -> SideEmitter:
-        body = Body("page_tokens", form.page_size, graph.geometry.query_heads, exact)
+    def emit(tile: int) -> _PageEmitter:
+        body = Body("page_tokens", form.sizes.page_size, graph.geometry.query_heads, exact)
         form.preamble(body)  # arguments in the order in which they are used
-        loads = _Loads(page_round, tile)
         names = name_values(rounds, body)
-        loads.emitter = emitter = SideEmitter(body, names, loads, INDEXER_POSITIONS)
+        emitter = _PageEmitter(body=body, names=names, of=page_round, tile=tile)
         for node in stored:
-            _store_scratch(node, emitter, page_round.scratch[node])
+            emitter.store_scratch(node)
         for write in writes:
-            _store_state(graph, write, emitter)
+            emitter.store_state(write)
         for node in kept:
             emitter.value(node)
         return emitter
@@ -149,20 +149,6 @@ def _largest_block(emitter: SideEmitter, form: RowForm) -> int:
         if not is_small:
             largest = max(largest, padded(max(product_elements(node), 1)))
     return largest
-
-
-def _tile_code(form: RowForm, work: PageWork) -> list[Statement]:
-    """Set where the pages of one tile lie."""
-    block = ""
-    if "block_table" in work.body.arguments:
-        table = form.table(work.body)
-        block = f"block = tl.load({table} + page, mask=there, other=0).to(tl.int64)"
-    return code(f"""
-        page = tl.program_id(1) * {work.tile} + tl.arange(0, {work.tile})[:, None, None]
-        there = page < num_pages
-        {_page_tokens(form.page_size)}
-        {block}
-    """)
 
 
 def _page_tokens(page_size: int) -> str:
@@ -192,7 +178,7 @@ def loop_code(form: RowForm, work: PageWork, after: str = "") -> list[Statement]
         {own} = start + offset
         {f"page = {form.page_of('own')}" if form.part is not None else ""}
         there = {own} < {form.num_own}
-        {_page_tokens(form.page_size)}
+        {_page_tokens(form.sizes.page_size)}
         {block}
         ...
         {after}
@@ -204,34 +190,31 @@ def loop_code(form: RowForm, work: PageWork, after: str = "") -> list[Statement]
     return code("\n".join([*ahead, loop]), without_unused(inside, left))
 
 
-@dataclass(slots=True)
-class _Loads:
-    """Values that a kernel of one round has text of its own for: memory, products with queries."""
+@dataclass(slots=True, kw_only=True)
+class _PageEmitter(SideEmitter):
+    """Has text of its own for values from memory, and for products with queries."""
 
+    positions = INDEXER_POSITIONS
     of: PageRound
     tile: int
-    emitter: SideEmitter = field(init=False)
-    _stored: dict[Node, str] = field(default_factory=dict)  # as memory has them
+    stored: dict[Node, str] = field(default_factory=dict)  # fields as memory has them
 
-    def __call__(self, node: Node, body: Body) -> str | None:
-        kept = load_kept(self.of.graph, node, body)
+    def load(self, node: Node) -> str | None:
+        of, body = self.of, self.body
+        kept = load_kept(of.graph, node, body)
         if kept is not None:
             return kept
         window = window_of(node)
         if window is not None:
             is_input = isinstance(window.source.op, leaf.Input)
-            return load_input(window, body) if is_input else self._load_field(node, window, body)
-        earlier = self.of.rounds[node] < self.of.index and not is_repeated(node)
-        if earlier or is_row_op(node):
-            place, conditions = _scratch_place(node, self.of.scratch[node], body)
-            return computed(load_source(place, conditions), node.type.dtype)
-        if self.of.form.has_dots:
-            return dot_source(node, self.emitter, self._stored, self.tile)
-        return None
+            return load_input(window, body) if is_input else self._load_field(node, window)
+        if node.op.is_row_op or (of.rounds[node] < of.index and not is_repeated(node)):
+            return computed(load_source(*self._scratch(node)), node.type.dtype)
+        return dot_source(node, self, self.stored, self.tile) if of.form.has_dots else None
 
-    def _load_field(self, node: Node, window: Window, body: Body) -> str:
+    def _load_field(self, node: Node, window: Window) -> str:
         """Load a field: missing tokens are 0, a summary of an unfinished page its initial value."""
-        graph, form = self.of.graph, self.of.form
+        graph, form, body = self.of.graph, self.of.form, self.body
         name = str(getattr(window.source.op, "variable", ""))
         (found,) = (item for item in graph.fields if item.name == name)
         condition = "(page < num_full)"
@@ -239,62 +222,51 @@ class _Loads:
             condition = token_condition(window, body)
         elif graph.partial_pages and name in {write.target for write in graph.field_writes}:
             condition = "there"
-        start, entry = pool_entry(window, body)
-        if not (form.has_dots and narrow_type(node) and math.isfinite(found.initial)):
-            loaded = load_entry(start, entry, window, [condition], body, found.initial)
-            form.table(body)
-            return loaded
-        whole, conditions = window.whole, [condition, *body.inside(window.shape)]
-        place = body.place(start, entry, window.shape, whole.shape, window.skip)
+        is_stored = form.has_dots and narrow_type(node) and math.isfinite(found.initial)
+        load = load_stored if is_stored else load_entry
+        loaded = load(*pool_entry(window, body), window, [condition], body, found.initial)
         form.table(body)
-        stored = load(place, conditions, whole.dtype, found.initial)
-        self._stored[node] = body.set_new(f"{name}_stored", stored)
-        return computed(self._stored[node], whole.dtype)
+        if not is_stored:
+            return loaded
+        self.stored[node] = body.set_new(f"{name}_stored", loaded)
+        return computed(self.stored[node], window.source.type.dtype)
 
+    def _scratch(self, node: Node) -> tuple[str, list[str]]:
+        """Return pointers to the value of a row, or of a page of it, and which are there."""
+        per_page = node.type.format is not FORMAT.BATCHED  # else every tile stores the same value
+        name, shape = self.of.scratch[node], node.type.shape
+        return array_place(name, scratch_holds(node), shape, self.body, per_page=per_page)
 
-def _scratch_place(node: Node, name: str, body: Body) -> tuple[str, list[str]]:
-    """Return pointers to the value of a row, or of a page of it, and which of them are there."""
-    body.need(name, scratch_holds(node))
-    per_row = node.type.format is FORMAT.BATCHED  # every tile stores the same value per row
-    start = row_start(body, name)
-    place = body.place(start, "" if per_row else "page", node.type.shape, node.type.shape)
-    return place, [*([] if per_row else ["there"]), *body.inside(node.type.shape)]
+    def store_scratch(self, node: Node) -> None:
+        """Emit the store of a value to scratch memory."""
+        value = self.value(node)
+        place, conditions = self._scratch(node)
+        text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
+        self.body.add(store_source(place, text, conditions))
 
+    def store_state(self, write: StateWrite) -> None:
+        """Emit the store of a state variable for the next step.
 
-def _store_scratch(node: Node, emitter: SideEmitter, name: str) -> None:
-    value, body = emitter.value(node), emitter.body
-    place, conditions = _scratch_place(node, name, body)
-    text = f"{value.name}.to(tl.int8)" if node.type.dtype is DType.BOOL else value.name
-    body.add(store_source(place, text, conditions))
-
-
-def _store_state(graph: Graph, write: StateWrite, emitter: SideEmitter) -> None:
-    """Emit the store of a state variable for the next step.
-
-    The next step's state is other memory than the last one's, since a later kernel may read that.
-    So a page that this step does not advance is copied, if an earlier step has saved it. What an
-    op remembers advances in every complete page, and in the unfinished one if the flow
-    summarizes it.
-    """
-    (state,) = (item for item in graph.states if item.name == write.target)
-    body, value = emitter.body, emitter.value(write.value)
-    memory = need_state(state.name, "next", state.type, body)
-    has_state = "there" if graph.partial_pages else "there & (page < num_full)"
-    if state.is_saved:
-        body.need("state_pages")
-        stop = body.once("state_stop", "tl.load(state_pages + row)")
-        reads = (
-            node
-            for node in graph.nodes(Side.INDEXER)
-            if isinstance(node.op, leaf.StateRead) and node.op.variable == state.name
-        )
-        known = next(reads, None)
-        if known is not None:
-            before = emitter.value(known).name
-        else:
-            before = body.new_name(f"{state.name}_before")
-            body.add(f"{before} = {load_saved(state, body)}")
-        chosen = f"tl.where(page < state_stop, {value.name}, {before})"
-        value = Operand(body.set_new(f"{state.name}_after", chosen), state.type)
-        has_state = f"there & (page < tl.maximum({stop}, {saved_stop(body)}))"
-    store(body, value, state.type, row_start(body, memory), "page", has_state)
+        The next step's state is other memory than the last one's, since a later kernel may read
+        that. So a page that this step does not advance is copied, if an earlier step has saved it.
+        What an op remembers advances in every complete page, and in the unfinished one if the flow
+        summarizes it.
+        """
+        graph, body, value = self.of.graph, self.body, self.value(write.value)
+        (state,) = (item for item in graph.states if item.name == write.target)
+        memory = need_state(state.name, "next", state.type, body)
+        has_state = "there" if graph.partial_pages else "there & (page < num_full)"
+        if state.is_saved:
+            body.need("state_pages")
+            stop = body.once("state_stop", "tl.load(state_pages + row)")
+            for node in graph.nodes(Side.INDEXER):
+                if isinstance(node.op, leaf.StateRead) and node.op.variable == state.name:
+                    before = self.value(node).name
+                    break
+            else:
+                before = body.new_name(f"{state.name}_before")
+                body.add(f"{before} = {load_saved(state, body)}")
+            chosen = f"tl.where(page < state_stop, {value.name}, {before})"
+            value = Operand(body.set_new(f"{state.name}_after", chosen), state.type)
+            has_state = f"there & (page < tl.maximum({stop}, {saved_stop(body)}))"
+        store(body, value, state.type, row_start(body, memory), "page", has_state)

@@ -8,7 +8,7 @@ send to this one, nearest first. Only a backend whose workers have queues can ru
 from collections.abc import Callable
 
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.codegen.plan.traffic import Stage, merge_traffic
+from tilewright.attention.codegen.plan.traffic import NUMBER_BYTES, Stage, Traffic
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.file import Emitted, Grid, StageFunction
 from tilewright.attention.codegen.source.row import RowForm, row_start
@@ -31,36 +31,33 @@ def head_masks(sizes: Geometry) -> tuple[str, str]:
     return heads, f"({heads}) & (value_channel < {sizes.value_dim})"
 
 
-def output_places(sizes: Geometry, body: Body, output: str, sums: str) -> tuple[str, str]:
-    """Take an output and its log-sum-exp; return where those of the row lie."""
-    body.need(output, f"float32 [rows, {sizes.query_heads}, {sizes.value_dim}]")
-    body.need(sums, f"float32 [rows, {sizes.query_heads}]")
-    places = f"{row_start(body, output)} + query_head * {sizes.value_dim} + value_channel"
+def output_places(form: RowForm, body: Body, output: str, sums: str) -> tuple[str, str]:
+    """Take an output of a branch and its log-sum-exp; return where those of the row lie."""
+    heads, width = form.sizes.query_heads, form.sizes.value_dim
+    output = body.need(f"{output}{form.suffix}", f"float32 [rows, {heads}, {width}]")
+    sums = body.need(f"{sums}{form.suffix}", f"float32 [rows, {heads}]")
+    places = f"{row_start(body, output)} + query_head * {width} + value_channel"
     return places, f"{row_start(body, sums)} + query_head"
 
 
 def _part_places(form: RowForm, body: Body, part: str) -> list[str]:
     """Return where the three values of a part lie."""
     names = [body.need(f"{name}{form.suffix}", holds) for name, holds in _PARTS.items()]
-    largest, total, weighted = (f"{row_start(body, name, part)} + query_head" for name in names)
-    return [largest, total, f"{weighted} * {form.sizes.value_dim} + value_channel"]
+    places = [f"{row_start(body, name, part)} + query_head" for name in names]
+    return [*places[:2], f"{places[2]} * {form.sizes.value_dim} + value_channel"]
 
 
 def part_code(form: RowForm, body: Body, part: str) -> Source:
     """Store ``largest``, ``total`` and ``weighted``."""
-    largest, total, weighted = _part_places(form, body, part)
-    heads, channels = head_masks(form.sizes)
-    return lines(f"""
-        tl.store({largest}, largest, mask={heads})
-        tl.store({total}, total, mask={heads})
-        tl.store({weighted}, weighted, mask={channels})
-    """)
+    places, (heads, channels) = _part_places(form, body, part), head_masks(form.sizes)
+    values = {"largest": heads, "total": heads, "weighted": channels}
+    stores = zip(places, values.items(), strict=True)
+    return joined(f"tl.store({place}, {name}, mask={mask})" for place, (name, mask) in stores)
 
 
 def finish_code(form: RowForm, body: Body) -> Source:
     """Store the attention of a row from ``largest``, ``total`` and ``weighted``."""
-    names = f"output{form.suffix}", f"log_sum_exp{form.suffix}"
-    places, sum_places = output_places(form.sizes, body, *names)
+    places, sum_places = output_places(form, body, "output", "log_sum_exp")
     heads, channels = head_masks(form.sizes)
     return lines(f"""
         divisor = tl.where(total == 0.0, 1.0, total)
@@ -100,7 +97,8 @@ def emit_merge_parts(form: RowForm) -> Emitted:
         {finish_code(form, body)}
     """)
     purpose = "The attention of each row from its parts: a program for each row."
-    traffic = merge_traffic(form.sizes, form.members)
+    part_bytes = form.sizes.query_heads * (form.sizes.value_dim + 2) * NUMBER_BYTES
+    traffic = Traffic(Stage.MERGE, row_bytes=2 * form.members * part_bytes)  # written, and read
     return Emitted.of(f"merge_parts{form.suffix}", purpose, body, Grid.ROWS, traffic)
 
 
@@ -141,18 +139,16 @@ def level_code(level: int, members: int, *, child: str, parent: str) -> Source:
 def up_code(members: int, child: str, parent: Callable[[int], str]) -> Source:
     """Send to the parent, and join what comes from the child of each level."""
     levels = range(levels_of(members))
-    found = (level_code(level, members, child=child, parent=parent(level)) for level in levels)
-    return joined(found)
+    return joined(level_code(it, members, child=child, parent=parent(it)) for it in levels)
 
 
 def down_code(members: int, kind: str) -> Source:
     """Send ``last``, of that shape and type, from member 0 to all others."""
-    received = f'last = tl.recv("parent", {kind})'
-    found = [
+    received, levels = f'last = tl.recv("parent", {kind})', reversed(range(levels_of(members)))
+    return joined(
         level_code(level, members, child=received, parent=f'tl.send("child_{level}", last)')
-        for level in reversed(range(levels_of(members)))
-    ]
-    return joined(found)
+        for level in levels
+    )
 
 
 def merge_stage(form: RowForm, channels: int) -> StageFunction:
@@ -163,10 +159,7 @@ def merge_stage(form: RowForm, channels: int) -> StageFunction:
         "total": f"float32 [{heads}, 1]: of weights relative to it",
         "weighted": f"float32 [{heads}, {channels}]: values by these weights",
     }
-    sent = lines("""
-        tl.send("parent", tl.join(largest, total))
-        tl.send("parent", weighted)
-    """)
+    sent = 'tl.send("parent", tl.join(largest, total)); tl.send("parent", weighted)'
 
     def join(level: int) -> Source:
         return lines(f"""

@@ -1,13 +1,12 @@
 """The kernels of ops over all pages of a row, or all KV heads of a request, but selections."""
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from tilewright.attention.codegen.expression.elementwise import identity, number
+from tilewright.attention.codegen.expression.inner import REDUCTIONS
 from tilewright.attention.codegen.expression.memory import scratch_holds
-from tilewright.attention.codegen.kernels.neighbour import NEIGHBOURS
-from tilewright.attention.codegen.kernels.row_work import COMBINED, OUTSIDE, RowWork
+from tilewright.attention.codegen.kernels.row_work import COMBINED, NEIGHBOURS, OUTSIDE, RowWork
 from tilewright.attention.codegen.plan.traffic import (
     MARK_BYTES,
     NUMBER_BYTES,
@@ -15,31 +14,23 @@ from tilewright.attention.codegen.plan.traffic import (
     Traffic,
     column_bytes,
 )
-from tilewright.attention.codegen.source.builder import Body, remark_of
+from tilewright.attention.codegen.source.builder import Body, Names, remark_of
 from tilewright.attention.codegen.source.file import Emitted, Grid
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start
 from tilewright.attention.codegen.source.tree import Source, Statement, called, joined, lines
-from tilewright.attention.graph import DType, Node, Op
+from tilewright.attention.graph import FORMAT, DType, Node, Op
 from tilewright.attention.ops import page_axis, reduce, selection
 
-_REDUCTIONS: dict[type[Op], str] = {
-    reduce.Sum: "sum",
-    reduce.Mean: "sum",
-    reduce.L2Norm: "sum",
-    reduce.Max: "max",
-    reduce.Min: "min",
-}
 
-
-def emit_row_op(form: RowForm, node: Node, index: int, names: Mapping[Node, str]) -> Emitted:
+def emit_row_op(form: RowForm, node: Node, index: int, names: Names) -> Emitted:
     """Emit an op from scratch memory to scratch memory; a program for each row and column."""
     body = Body()
     operands = tuple(names[item] for item in node.inputs)
     for item, memory in zip(node.inputs, operands, strict=True):
         body.need(memory, scratch_holds(item))
     body.need(names[node], scratch_holds(node))
-    work = RowWork(node, operands, names[node], form.tiling.row_tile, form.page_size, body)
-    body.add(row_preamble(body, form.page_size), remark=remark_of(node))
+    work = RowWork(node, operands, names[node], form.tiling.row_tile, form.sizes.page_size, body)
+    body.add(row_preamble(body, form.sizes.page_size), remark=remark_of(node))
     body.add("column = tl.program_id(1)")
     body.add(ROW_OPS[type(node.op)](work))
     purpose = f"{node.op.name}: a program for each row and column."
@@ -52,13 +43,19 @@ def _traffic(work: RowWork, statements: Sequence[Statement]) -> Traffic:
 
     Pages outside of a span are few, and are not counted.
     """
-    page_bytes = head_bytes = 0
+    moved, page_bytes, head_bytes = {}, 0, 0
+    for name, item in (("tl.load", work.source), ("tl.store", work.node)):
+        size = MARK_BYTES if item.type.dtype is DType.BOOL else NUMBER_BYTES
+        moved[name] = column_bytes(work.columns, size, is_written=item is work.node)
     for statement in (item for loop in statements for item in loop.body):
-        moved, turns = _moved_bytes(work, statement), _turns(statement.syntax)
+        calls = [(name, ast.unparse(call)) for name, call in called([statement])]
+        inside = (name for name, text in calls if f"mask={OUTSIDE}" not in text)
+        num_bytes = sum(moved.get(name, 0) for name in inside)
+        turns = _turns(statement.syntax)
         if turns is None:  # one for each KV head
-            head_bytes += moved
+            head_bytes += num_bytes
         else:
-            page_bytes += turns * moved
+            page_bytes += turns * num_bytes
     return Traffic(Stage.SCORING, page_bytes=page_bytes, head_bytes=head_bytes)
 
 
@@ -73,46 +70,24 @@ def _turns(syntax: ast.stmt) -> int | None:
     return 1
 
 
-def _moved_bytes(work: RowWork, statement: Statement) -> int:
-    """Count the bytes of a page with all its columns, each time: bools take a byte in memory."""
-    read, written = (
-        column_bytes(
-            work.columns,
-            MARK_BYTES if item.type.dtype is DType.BOOL else NUMBER_BYTES,
-            is_written=item is work.node,
-        )
-        for item in (work.source, work.node)
-    )
-    moved = {"tl.load": read, "tl.store": written}
-    calls = called([statement])
-    return sum(moved.get(name, 0) for name, call in calls if not _is_outside(call))
-
-
-def _is_outside(call: ast.Call) -> bool:
-    masks = [item.value for item in call.keywords if item.arg == "mask"]
-    return any(isinstance(mask, ast.Name) and mask.id == OUTSIDE for mask in masks)
-
-
 def _reduction(work: RowWork) -> Source:
-    op: Any = work.node.op
-    reduction, dtype = _REDUCTIONS[type(op)], work.dtype
+    reduction, dtype = REDUCTIONS[type(work.op)], work.dtype
     empty = identity(reduction, work.node.type.dtype)
     final = "found"
-    if isinstance(op, reduce.L2Norm):
+    if isinstance(work.op, reduce.L2Norm):
         final = "tl.sqrt_rn(found)"
-    elif isinstance(op, reduce.Mean):
+    elif isinstance(work.op, reduce.Mean):
         final = "tl.div_rn(found, tl.maximum(stop - first, 1).to(tl.float32))"
-    squared = "value = value * value" if isinstance(op, reduce.L2Norm) else ""
-    span = work.span()
+    squared = "value = value * value" if isinstance(work.op, reduce.L2Norm) else ""
     return lines(f"""
-        {span}
+        {work.span()}
         found = tl.full((), {empty}, tl.{dtype})
         {work.tiles()}
             value = {work.load("page < stop", empty)}
             {squared}
             found = {COMBINED[reduction].format("found", f"tl.{reduction}(value, 0)")}
         found = tl.where(stop > first, {final}, 0)
-        {work.store_row("found")}
+        {work.store("found")}
     """)
 
 
@@ -122,9 +97,8 @@ def _arg_max(work: RowWork) -> Source:
     lowest = identity("max", dtype)
     value = work.load("page < stop", lowest, dtype=dtype)
     numbers = f"value = tl.where(value == value, value, {lowest})" if dtype.is_float else ""
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         largest = tl.full((), {lowest}, tl.{dtype})
         found = tl.zeros((), tl.int32) + first
         {work.tiles()}
@@ -134,18 +108,16 @@ def _arg_max(work: RowWork) -> Source:
             place = tl.min(tl.where(value == here, page, 2147483647), 0)
             found = tl.where(here > largest, place, found)
             largest = tl.maximum(largest, here)
-        {work.store_row("tl.where(stop > first, found, 0)")}
+        {work.store("tl.where(stop > first, found, 0)")}
     """)
 
 
 def _softmax(work: RowWork) -> Source:
-    op: Any = work.node.op
-    scale = "" if op.scale == 1.0 else f" * {number(op.scale)}"
+    scale = "" if work.op.scale == 1.0 else f" * {number(work.op.scale)}"
     inside = work.load("page < stop", "0")
     value = f'tl.where(page < stop, {inside}{scale}, float("-inf"))'
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         largest = tl.full((), float("-inf"), tl.float32)
         {work.tiles()}
             value = {value}
@@ -165,9 +137,8 @@ def _softmax(work: RowWork) -> Source:
 
 
 def _normalize(work: RowWork) -> Source:
-    span = work.span()
     return lines(f"""
-        {span}
+        {work.span()}
         total = tl.zeros((), tl.float32)
         {work.tiles()}
             value = {work.load("page < stop", "0")}
@@ -183,30 +154,24 @@ def _normalize(work: RowWork) -> Source:
 
 def _across_heads(work: RowWork) -> Source:
     """Reduce over the heads of a request: each computes the same value, in the same order."""
-    op: Any = work.node.op
-    reduction = "sum" if op.kind is page_axis.Kind.MEAN else str(op.kind)
-    memory = work.operands[0]
+    reduction = "sum" if work.op.kind is page_axis.Kind.MEAN else str(work.op.kind)
+    memory, is_per_row = work.operands[0], work.source.type.format is FORMAT.BATCHED
     row_start(work.body, memory)
-    factor = f" * {work.columns}" if work.columns > 1 else ""
-    place = f"{memory} + (request * num_kv_heads + other) * {memory}_row"
-    place += " + column" if work.is_per_row else f" + page{factor} + column"
-    mask = "" if work.is_per_row else ", mask=page < num_pages, other=0"
-    shape = "()" if work.is_per_row else f"({work.tile},)"
+    place, mask, shape = f"{memory} + (request * num_kv_heads + other) * {memory}_row", "", "()"
+    if not is_per_row:
+        place += f" + page * {work.columns}" if work.columns > 1 else " + page"
+        mask, shape = ", mask=page < num_pages, other=0", f"({work.tile},)"
     found = lines(f"""
         found = tl.full({shape}, {identity(reduction, DType.FLOAT32)}, tl.float32)
         for other in range(0, num_kv_heads):
-            value = tl.load({place}{mask}).to(tl.float32)
+            value = tl.load({place} + column{mask}).to(tl.float32)
             found = {COMBINED[reduction].format("found", "value")}
     """)
-    if op.kind is page_axis.Kind.MEAN:
+    if work.op.kind is page_axis.Kind.MEAN:
         found = joined([found, "found = found / num_kv_heads"])
-    if work.is_per_row:
-        return joined([found, work.store_row("found")])
-    return lines(f"""
-        {work.tiles("0", "num_pages")}
-            {found}
-            {work.store("found", "page < num_pages")}
-    """)
+    if is_per_row:
+        return joined([found, work.store("found")])
+    return work.each_page(found, "found")
 
 
 def _selected_tokens(work: RowWork) -> Source:
@@ -220,14 +185,14 @@ def _selected_tokens(work: RowWork) -> Source:
             read = (chosen != 0) | (page < first_reserved) | (page >= num_pages - last_reserved)
             tokens = tl.minimum(num_tokens - page * {size}, {size})
             found += tl.sum(tl.where(read & (page < num_pages), tokens, 0), 0)
-        {work.store_row("found")}
+        {work.store("found")}
     """)
 
 
 RowEmitter = Callable[[RowWork], Source]
 
 ROW_OPS: dict[type[Op], RowEmitter] = {
-    **dict.fromkeys(_REDUCTIONS, _reduction),
+    **dict.fromkeys(REDUCTIONS, _reduction),
     reduce.ArgMax: _arg_max,
     page_axis.Softmax: _softmax,
     page_axis.Normalize: _normalize,

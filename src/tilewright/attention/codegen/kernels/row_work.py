@@ -1,11 +1,15 @@
-"""What kernels over all pages of a row share: where values lie, and which pages count."""
+"""Statements of kernels over all pages of a row, and those of pages that look at other pages."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from tilewright.attention.codegen.expression.elementwise import identity, number
 from tilewright.attention.codegen.source.builder import Body
 from tilewright.attention.codegen.source.row import row_start, span_code
-from tilewright.attention.codegen.source.tree import Source, lines
-from tilewright.attention.graph import FORMAT, DType, Node, Span
+from tilewright.attention.codegen.source.tree import Source, joined, lines
+from tilewright.attention.graph import FORMAT, DType, Node, Op, Span
+from tilewright.attention.ops import choose, page_axis
 
 OUTSIDE = "outside"
 """The mask of loads and stores of pages that an op does not see."""
@@ -30,6 +34,11 @@ class RowWork:
     body: Body
 
     @property
+    def op(self) -> Any:
+        """The op, whose attributes depend on its class."""
+        return self.node.op
+
+    @property
     def source(self) -> Node:
         return self.node.inputs[0]
 
@@ -44,7 +53,7 @@ class RowWork:
         return DType.INT32 if dtype is DType.BOOL else dtype.computed
 
     def span(self) -> Source:
-        return span_code(getattr(self.node.op, "span", Span.ALL), self.body)
+        return span_code(getattr(self.op, "span", Span.ALL), self.body)
 
     def tiles(self, first: str = "first", stop: str = "stop") -> Source:
         """Begin a loop over tiles, whose pages have the numbers ``page``.
@@ -66,16 +75,17 @@ class RowWork:
         place = self.place(self.operands[0], page)
         return f"tl.load({place}, mask={mask}, other={other}).to(tl.{dtype or self.dtype})"
 
-    def store(self, value: str, mask: str) -> str:
-        return f"tl.store({self.place(self.result)}, {self._kept(value)}, mask={mask})"
-
-    def store_row(self, value: str) -> str:
+    def store(self, value: str, mask: str = "") -> str:
+        """Store the value of pages where the mask holds; without one, the value of the row."""
         place = f"{row_start(self.body, self.result)} + column"
-        return f"tl.store({place}, {self._kept(value)})"
+        if mask:
+            place, mask = self.place(self.result), f", mask={mask}"
+        value = f"({value}).to(tl.int8)" if self.node.type.dtype is DType.BOOL else value
+        return f"tl.store({place}, {value}{mask})"
 
     def pass_through(self) -> Source:
         """Copy pages outside the span, which keep their value."""
-        if getattr(self.node.op, "span", Span.ALL) is Span.ALL:
+        if getattr(self.op, "span", Span.ALL) is Span.ALL:
             return Source()
         return lines(f"""
             {self.tiles("0", "num_pages")}
@@ -83,9 +93,110 @@ class RowWork:
                 {self.store(self.load(OUTSIDE, "0"), OUTSIDE)}
         """)
 
-    @property
-    def is_per_row(self) -> bool:
-        return self.source.type.format is FORMAT.BATCHED
+    def each_page(self, source: str, value: str = "value") -> Source:
+        """Loop over all pages of the row, and store a value of each."""
+        return lines(f"""
+            {self.tiles("0", "num_pages")}
+                {lines(source)}
+                {self.store(value, "page < num_pages")}
+        """)
 
-    def _kept(self, value: str) -> str:
-        return f"({value}).to(tl.int8)" if self.node.type.dtype is DType.BOOL else value
+
+def _shift_pages(work: RowWork) -> Source:
+    fill = number(work.op.fill) if work.dtype.is_float else str(int(work.op.fill))
+    if work.node.type.dtype is DType.BOOL:
+        fill = str(int(bool(work.op.fill)))
+    return work.each_page(f"""
+        other = page + {work.op.offset}
+        inside = (page < num_pages) & (other >= 0) & (other < num_pages)
+        value = {work.load("inside", "0", "other")}
+        value = tl.where(inside, value, {fill})
+    """)
+
+
+def _pool_pages(work: RowWork) -> Source:
+    """Reduce a window of pages, which is shorter at the ends of the span."""
+    reduction = "sum" if work.op.kind is page_axis.Kind.MEAN else str(work.op.kind)
+    empty = identity(reduction, DType.FLOAT32)
+    mean = ""
+    if work.op.kind is page_axis.Kind.MEAN:
+        last = f"tl.minimum(page + {work.op.after}, stop - 1)"
+        count = f"{last} - tl.maximum(page - {work.op.before}, first) + 1"
+        mean = f"found = tl.div_rn(found, tl.maximum({count}, 1).to(tl.float32))"
+    found = COMBINED[reduction].format("found", "value")
+    turn = lines(f"""
+        {work.tiles()}
+            found = tl.full(({work.tile},), {empty}, tl.float32)
+            for offset in range(-{work.op.before}, {work.op.after + 1}):
+                other = page + offset
+                inside = (page < stop) & (other >= first) & (other < stop)
+                value = tl.where(inside, {work.load("inside", "0", "other")}, {empty})
+                found = {found}
+            {mean}
+            {work.store("found", "page < stop")}
+        {work.pass_through()}
+    """)
+    return joined([work.span(), turn])
+
+
+def _conv1d(work: RowWork) -> Source:
+    """Convolve along pages, with zeros before the first page of the span."""
+    terms: list[str] = []
+    for back, tap in enumerate(work.op.weight):
+        weights = [value for row in tap for value in row]  # of the program's column
+        inside = f"(page < stop) & (page - {back} >= first)"
+        value = work.load(inside, "0", f"page - {back}" if back else "page")
+        terms.append(f"weight = {number(weights[0])}")
+        for column, weight in enumerate(weights):
+            if column and len(set(weights)) > 1:
+                terms.append(f"weight = tl.where(column == {column}, {number(weight)}, weight)")
+        terms += [f"value = {value}", "found += value * weight"]
+    return lines(f"""
+        {work.span()}
+        {work.tiles()}
+            found = tl.zeros(({work.tile},), tl.float32)
+            {joined(terms)}
+            {work.store("found", "page < stop")}
+        {work.pass_through()}
+    """)
+
+
+def _cum_sum(work: RowWork) -> Source:
+    """Add up tile by tile with what came before; in reverse from the last page on."""
+    page, inside = f"start + tl.arange(0, {work.tile})", "page < stop"
+    if work.op.reverse:
+        page = f"stop - 1 - (start - first) - tl.arange(0, {work.tile})"
+        inside = "page >= first"
+    return lines(f"""
+        {work.span()}
+        before = tl.zeros((), tl.{work.dtype})
+        for start in range(first, stop, {work.tile}):
+            page = {page}
+            value = {work.load(inside, "0")}
+            {work.store("before + tl.cumsum(value, 0)", inside)}
+            before += tl.sum(value, 0)
+        {work.pass_through()}
+    """)
+
+
+def _gather(work: RowWork) -> Source:
+    """Gather pages by their logical position; one outside gives 0."""
+    index = row_start(work.body, work.operands[1])
+    inside = "(other >= 0) & (other < num_pages)"
+    if work.node.inputs[1].type.format is FORMAT.BATCHED:
+        return lines(f"""
+            other = tl.load({index})
+            inside = {inside}
+            {work.store(work.load("inside", "0", "other"))}
+        """)
+    source = f"other = tl.load({index} + page, mask=page < num_pages, other=-1)"
+    return work.each_page(f"{source}; inside = {inside}", work.load("inside", "0", "other"))
+
+
+NEIGHBOURS: dict[type[Op], Callable[[RowWork], Source]] = {
+    page_axis.ShiftPages: _shift_pages,
+    page_axis.PoolPages: _pool_pages,
+    page_axis.Conv1d: _conv1d,
+    page_axis.CumSum: _cum_sum,
+    choose.Gather: _gather,
+}

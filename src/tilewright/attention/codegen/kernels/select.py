@@ -1,16 +1,27 @@
-"""The kernels that choose the best pages of a row from scores in memory; and how many are taken."""
+"""The kernels that choose pages of a row: from scores in memory to marks, from marks to lists."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tilewright.attention.codegen.expression.elementwise import number
 from tilewright.attention.codegen.expression.memory import scratch_holds
-from tilewright.attention.codegen.plan.target import Selection, Tiling, padded
-from tilewright.attention.codegen.plan.traffic import select_traffic
-from tilewright.attention.codegen.source.builder import Body, remark_of
-from tilewright.attention.codegen.source.file import Emitted, Grid, Scratch, ScratchAxis
+from tilewright.attention.codegen.plan.target import Deal, Selection, Tiling, padded
+from tilewright.attention.codegen.plan.traffic import (
+    MARK_BYTES,
+    NUMBER_BYTES,
+    Stage,
+    Traffic,
+    select_traffic,
+)
+from tilewright.attention.codegen.source.builder import Body, Names, remark_of
+from tilewright.attention.codegen.source.file import (
+    Emitted,
+    Grid,
+    Scratch,
+    ScratchAxis,
+    StageFunction,
+)
 from tilewright.attention.codegen.source.row import RowForm, row_preamble, row_start, span_code
-from tilewright.attention.codegen.source.tree import Source, joined, lines
+from tilewright.attention.codegen.source.tree import Source, code, joined, lines, without_unused
 from tilewright.attention.graph import DType, Node, Span
 from tilewright.attention.ops import selection
 
@@ -19,7 +30,7 @@ REACHED = "tl.sum((best >= least.to(tl.int64) * 4294967296).to(tl.int32), 0)"
 
 
 def emit_select(
-    form: RowForm, node: Node, index: int, names: Mapping[Node, str], *, by_mass: bool, kept: int
+    form: RowForm, node: Node, index: int, names: Names, *, by_mass: bool, kept: int
 ) -> tuple[Emitted, tuple[Scratch, ...]]:
     """Emit a selection from scores to marks in memory; return what else is kept in between, too.
 
@@ -31,25 +42,33 @@ def emit_select(
     body.need(scores, scratch_holds(node.inputs[0]))
     body.need(chosen, scratch_holds(node))
     columns, weights = node.type.shape[1], f"{scores}_weights"
-    body.add(row_preamble(body, form.page_size), remark=remark_of(node))
+    body.add(row_preamble(body, form.sizes.page_size), remark=remark_of(node))
     body.add(f"""
         {span_code(Span.MIDDLE, body)}
         scores = {row_start(body, scores)} + tl.program_id(1)
         chosen = {row_start(body, chosen)} + tl.program_id(1)
     """)
-    work = _Selecting(node, form.tiling.row_tile, columns, weights, body)
-    body.add(work.segment_code(kept) if kept else work.digit_code(by_mass))
+    tile, way = form.tiling.row_tile, Selection.SEGMENTS if kept else Selection.DIGITS
+    if kept:  # the best of each segment, then the best of those
+        where = f"{columns}, 1, 0, first, stop, num_pages"
+        body.add(f"""
+            best = best_in(scores, {where}, {kept}, {tile})
+            {count_code(node, body, REACHED)}
+            last = last_rank_of(best, count, stop - first, {kept})
+            mark_from(scores, {columns}, chosen, {where}, last, {tile})
+        """)
+    else:
+        body.add(_DigitSearch(node, tile, columns, weights, body).search_code(by_mass))
     purpose = f"{node.op.name}: a program for each row and column of scores."
-    way = Selection.SEGMENTS if kept else Selection.DIGITS
-    traffic = select_traffic(way, columns, is_fused=False)
+    traffic = select_traffic(way, columns)
     own = Scratch(weights, ScratchAxis.PAGES, node.type.shape, DType.FLOAT32)
     emitted = Emitted.of(f"select_{index}", purpose, body, Grid.ROW_COLUMNS, traffic, tile=columns)
     return emitted, (own,) if weights in body.arguments else ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Selecting:
-    """The statements of one selection, from ``scores`` to ``chosen``."""
+class _DigitSearch:
+    """The last score that is in, or the last weight of a share, found digit by digit."""
 
     node: Node
     tile: int
@@ -57,34 +76,23 @@ class _Selecting:
     weights: str
     body: Body
 
-    def segment_code(self, kept: int) -> Source:
-        """Find the best of each segment, then the best of those."""
-        where = f"{self.stride}, 1, 0, first, stop, num_pages"
-        return lines(f"""
-            best = best_in(scores, {where}, {kept}, {self.tile})
-            {count_code(self.node, self.body, REACHED)}
-            last = last_rank_of(best, count, stop - first, {kept})
-            mark_from(scores, {self.stride}, chosen, {where}, last, {self.tile})
-        """)
-
-    def digit_code(self, by_mass: bool) -> Source:
-        """Find the last score that is in digit by digit, or the last weight of a share."""
-        op = self.node.op
+    def search_code(self, by_mass: bool) -> Source:
+        """Mark pages by their scores, or by weights where a share is asked for."""
+        op, candidates = self.node.op, f"{self.stride}, first, stop"
         if isinstance(op, selection.TopP):
             return self._weigh(self._top_p(op))
-        where = f"scores, {self.stride}, first, stop, least, {self.tile}"
-        counted = count_code(self.node, self.body, f"count_at_least({where})", key="ordered_key")
+        reached = f"count_at_least(scores, {candidates}, least, {self.tile})"
+        counted = count_code(self.node, self.body, reached, key="ordered_key")
         counted = joined([counted, self._mark("scores")])
         is_planned = op == selection.TopK(per_head=self.stride > 1)
         if not by_mass or not (is_planned or isinstance(op, selection.ApproxTopK)):
             return counted
         self.body.need_all("by_mass", "mass", "at_least", "at_most")
-        stride, tile = self.stride, self.tile
         planned = lines(f"""
-            keep_shares(scores, weights, {stride}, first, stop, {tile})
-            total = sum_weights(weights, {stride}, first, stop, {tile})
+            keep_shares(scores, weights, {candidates}, {self.tile})
+            total = sum_weights(weights, {candidates}, {self.tile})
             share = tl.load(mass + row)
-            count = count_for_mass(weights, {stride}, first, stop, total * share, {tile})
+            count = count_for_mass(weights, {candidates}, total * share, {self.tile})
             count = tl.where(share >= 1.0, stop - first, count)
         """)
         return lines(f"""
@@ -95,8 +103,7 @@ class _Selecting:
         """)
 
     def _top_p(self, op: selection.TopP) -> Source:
-        stride, tile = self.stride, self.tile
-        ends = "tl.zeros((), tl.float64)"
+        stride, tile, ends = self.stride, self.tile, "tl.zeros((), tl.float64)"
         if op.span is Span.ALL:
             before = f"sum_weights(weights, {stride}, 0, first, {tile})"
             ends = f"{before} + sum_weights(weights, {stride}, stop, num_pages, {tile})"
@@ -130,18 +137,14 @@ def kept_of(node: Node, most: int | None, tiling: Tiling) -> int:
     ``most`` bounds the counts of plans. 0: nothing bounds them, or not enough for a segment that is
     read from memory.
     """
+    bound: int | None = None  # of a share of all scores
     match node.op:
-        case selection.TopK(k=int(k)):
-            bound: int | None = k
-        case selection.Threshold(max_pages=high):
+        case selection.TopK(k=int(high)) | selection.Threshold(max_pages=high):
             bound = high
         case selection.TopK() | selection.ApproxTopK():
             bound = most
-        case _:
-            bound = None  # a share of all scores
-    if bound is None or bound > min(MOST_KEPT, tiling.row_tile):
-        return 0
-    return padded(max(bound, 1))
+    is_kept = bound is not None and bound <= min(MOST_KEPT, tiling.row_tile)
+    return padded(max(bound or 0, 1)) if is_kept else 0
 
 
 def count_code(
@@ -172,3 +175,77 @@ def bound_code(node: Node) -> Source:
         count = tl.minimum(tl.maximum(count, {low}), {high})
         count = tl.minimum(count, stop - first)
     """)
+
+
+def emit_list_pages(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> Emitted:
+    """Emit the lists of pages that some query head chose, in order, their lengths and tokens."""
+    stage = list_stage(form, chosen=chosen, columns=columns, axis=axis)
+    body = stage.body
+    body.statements = without_unused([*code(form.preamble(body)), *body.statements])
+    grid = Grid.ROWS if form.target is None else Grid.ROW_MEMBERS
+    purpose = f"Chosen pages in logical order: a program for each {form.program}."
+    return Emitted.of(f"list_pages{form.suffix}", purpose, body, grid, stage.traffic)
+
+
+def list_stage(form: RowForm, *, chosen: str, columns: int, axis: ScratchAxis) -> StageFunction:
+    """List the numbers of a member's own pages; ``axis`` says how the marks lie."""
+    body, tile, size = form.body(), form.tiling.row_tile, form.sizes.page_size
+    pages = "rows, pages" if axis is ScratchAxis.PAGES else "rows, members, pages"
+    body.need(chosen, f"int8 [{pages}, 1, {columns}]")
+    body.need_all("first_reserved", "last_reserved", "reads_all")
+    lists, lengths, totals = need_lists(form, body)
+    marks = row_start(body, chosen, form.part if axis is ScratchAxis.MEMBER_PAGES else None)
+    listed = row_start(body, lists, form.part)
+    load, mark = _marks(form, columns, axis)
+    body.add(f"""
+        everything = tl.load(reads_all + row)
+        marks = {marks}
+        listed = {listed}
+        length = tl.zeros((), tl.int32)
+        tokens = tl.zeros((), tl.int32)
+        for start in range(0, {form.num_own}, {tile}):
+            own = start + tl.arange(0, {tile})
+            page = {form.page_of("own")}
+            there = own < {form.num_own}
+            {load}
+            read = (({mark} | everything) != 0) | (page < first_reserved)
+            read = (read | (page >= num_pages - last_reserved)) & there
+            place = length + tl.cumsum(read.to(tl.int32), 0) - 1
+            tl.store(listed + place, own, mask=read)
+            length += tl.sum(read.to(tl.int32), 0)
+            tokens += tl.sum(tl.where(read, tl.minimum(num_tokens - page * {size}, {size}), 0), 0)
+        tl.store({row_start(body, lengths, form.part)}, length)
+        tl.store({row_start(body, totals, form.part)}, tokens)
+    """)
+    purpose = "Chosen pages in logical order."
+    traffic = Traffic(Stage.SELECTION, 2 * NUMBER_BYTES, columns * MARK_BYTES, NUMBER_BYTES)
+    return StageFunction("list_pages", purpose, body, traffic)
+
+
+def need_lists(form: RowForm, body: Body) -> tuple[str, str, str]:
+    """Take the arguments that hold the lists, their lengths, and their tokens."""
+    return (
+        body.need(f"page_list{form.suffix}", "int32 [rows, members, pages]"),
+        body.need(f"list_length{form.suffix}", "int32 [rows, members]"),
+        body.need(f"list_tokens{form.suffix}", "int32 [rows, members]: of the listed pages"),
+    )
+
+
+def _marks(form: RowForm, columns: int, axis: ScratchAxis) -> tuple[str, str]:
+    """Load marks; return an expression that is not 0 for a page with one in some column, too."""
+    place = "own" if axis is ScratchAxis.MEMBER_PAGES else "page"
+    members = form.members if axis is ScratchAxis.PAGES and form.deal is Deal.DEALT else 1
+    width, mark = members * columns, "mark.to(tl.int32)"
+    if width == 1:
+        return f"mark = tl.load(marks + {place}, mask=there, other=0)", "mark"
+    inside = f"there[:, None] & (column < {columns})"
+    if members > 1:
+        # neighbours in memory belong to all members in turn: those of one are picked from all
+        place, mark = "own", f"tl.where(column // {columns} == member, {mark}, 0)"
+        inside = f"(own[:, None] * {width} + column < num_pages * {columns}) & (column < {width})"
+    return lines(f"""
+        column = tl.arange(0, {padded(width)})[None, :]
+        inside = {inside}
+        mark = tl.load(marks + {place}[:, None] * {width} + column, mask=inside, other=0)
+        mark = {mark}
+    """), "tl.max(mark, 1)"

@@ -4,7 +4,7 @@ A *rank* is a score and a page in one whole number: higher scores come first, an
 lower page. No two pages have one rank, so the lowest one that is in tells of every page.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilewright.attention.codegen.kernels.compute import PageRound, loop_code, page_work
 from tilewright.attention.codegen.kernels.merge import (
@@ -16,55 +16,64 @@ from tilewright.attention.codegen.kernels.merge import (
 from tilewright.attention.codegen.kernels.select import REACHED, count_code
 from tilewright.attention.codegen.plan.target import Deal, Merge, Selection, padded
 from tilewright.attention.codegen.plan.traffic import MARK_BYTES, NUMBER_BYTES, Stage, Traffic
-from tilewright.attention.codegen.source.builder import Body
-from tilewright.attention.codegen.source.file import StageFunction
+from tilewright.attention.codegen.source.builder import Body, Names
+from tilewright.attention.codegen.source.file import Scratch, ScratchAxis, StageFunction
 from tilewright.attention.codegen.source.helpers import LEAST_KEY, LEAST_RANK
 from tilewright.attention.codegen.source.row import RowForm, row_start, span_code
 from tilewright.attention.codegen.source.tree import Source, code, joined, lines
-from tilewright.attention.graph import Node, Span
+from tilewright.attention.graph import DType, Node, Span
 from tilewright.errors import InternalError
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreMemory:
-    """Where the scores of a row lie: by logical page, or those of each member together."""
+def _score_places(form: RowForm, body: Body, name: str, *, is_logical: bool) -> tuple[str, str]:
+    """Return where the scores of a member lie: the first, and from it to the next.
 
-    name: str
-    is_logical: bool
-
-    def start(self, form: RowForm, body: Body) -> str:
-        """Return where the score of the member's first page lies."""
-        body.need(self.name, f"float32 [rows, {'' if self.is_logical else 'members, '}pages, 1, 1]")
-        if not self.is_logical:
-            return row_start(body, self.name, form.part)
-        return f"{row_start(body, self.name)} + {form.page_steps[1]}"
-
-    def places(self, form: RowForm, body: Body) -> str:
-        """Return where the scores lie as two arguments: the first, and from it to the next."""
-        return f"{self.start(form, body)}, {form.page_steps[0] if self.is_logical else '1'}"
+    They lie by logical page, or those of each member together.
+    """
+    body.need(name, f"float32 [rows, {'' if is_logical else 'members, '}pages, 1, 1]")
+    if not is_logical:
+        return row_start(body, name, form.part), "1"
+    factor, shift = form.page_steps
+    return f"{row_start(body, name)} + {shift}", factor
 
 
-def _most_pages(form: RowForm) -> int:
+def select_stages(
+    chosen: Node, form: RowForm, names: Names, scoring: PageRound | None
+) -> tuple[list[StageFunction], list[Scratch]]:
+    """Score the pages of a row and select; return the memory of scores and marks, too.
+
+    Without a round to score in, the scores are loaded that an earlier kernel left.
+    """
     if form.target is None:
         raise InternalError("scores", "no target", "a whole row", "report it")
-    return form.target.pages
+    scores, marks, most = chosen.inputs[0], names[chosen], form.target.pages
+    axis = ScratchAxis.PAGES if form.part is None else ScratchAxis.MEMBER_PAGES
+    kept = [Scratch(marks, axis, chosen.type.shape, DType.INT8)]
+    if scoring is None:
+        first, pages = _load_stage(form, names[scores], scores.op.name, padded(most))
+    else:
+        first, pages = _score_stage(scoring, scores, most)
+        if form.cut.selection is Selection.SEGMENTS:
+            kept.insert(0, Scratch(names[scores], axis, scores.type.shape, DType.FLOAT32))
+    is_logical = scoring is None
+    select = _select_stage(chosen, form, pages, names[scores], marks, is_logical=is_logical)
+    return [first, select], kept
 
 
-def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int]:
+def _score_stage(page_round: PageRound, scores: Node, most: int) -> tuple[StageFunction, int]:
     """Score all pages of a member to one block; return how many pages that block has, too.
 
     In two levels: the best of them, each tile being a segment, and the scores in memory.
     """
-    form, most = page_round.form, _most_pages(page_round.form)
-    work = page_work(page_round, kept=(scores,))
+    form, work = page_round.form, page_work(page_round, kept=(scores,))
     body, tile, value, traffic = work.body, work.tile, work.names[scores], work.traffic
-    body.statements = code(f"num_full = num_tokens // {form.page_size}\n...", work.ahead)
+    body.statements = code(f"num_full = num_tokens // {form.sizes.page_size}\n...", work.ahead)
     if form.cut.selection is Selection.SEGMENTS:
         span = span_code(Span.MIDDLE, body)
-        memory = ScoreMemory(page_round.scratch[scores], is_logical=False)
+        places = _score_places(form, body, page_round.scratch[scores], is_logical=False)
         body.add(f"""
             {span}
-            kept_scores = {memory.start(form, body)}
+            kept_scores = {places[0]}
             best = tl.full(({form.kept},), {LEAST_RANK}, tl.int64)
         """)
         after = lines(f"""
@@ -82,45 +91,39 @@ def score_stage(page_round: PageRound, scores: Node) -> tuple[StageFunction, int
         return StageFunction("score_pages", purpose, body, traffic, result="best"), 0
     tiles = padded(-(-most // tile))
     turn = f"tl.where(turn == start // {tile}, tl.reshape({value}, (1, {tile})), scores)"
-    body.add(
-        f"""
+    source = f"""
         scores = tl.zeros(({tiles}, {tile}), tl.float32)
         turn = tl.arange(0, {tiles})[:, None]
         ...
         scores = tl.reshape(scores, ({tiles * tile},))
-        """,
-        loop_code(form, work, f"scores = {turn}"),
-    )
+    """
+    body.add(source, loop_code(form, work, f"scores = {turn}"))
     purpose = f"Scores of at most {tiles * tile} pages."
     return StageFunction("score_pages", purpose, body, traffic, result="scores"), tiles * tile
 
 
-def load_stage(node: Node, form: RowForm, *, scores: str) -> tuple[StageFunction, int]:
-    """Load the scores that an earlier kernel left as one block; return its number of pages, too.
-
-    In two levels: the best of them.
-    """
-    body, pages = form.body(), padded(_most_pages(form))
-    body.need(scores, "float32 [rows, pages, 1, 1]")
+def _load_stage(form: RowForm, memory: str, scored: str, pages: int) -> tuple[StageFunction, int]:
+    """Load the scores that an earlier kernel left as one block; in two levels, the best of them."""
+    body = form.body()
+    places = ", ".join(_score_places(form, body, memory, is_logical=True))
     traffic = Traffic(Stage.SELECTION, page_bytes=NUMBER_BYTES)
     if form.cut.selection is Selection.SEGMENTS:
-        memory = ScoreMemory(scores, is_logical=True).places(form, body)
         body.add(span_code(Span.MIDDLE, body))
         bounds = f"first, stop, {form.num_own}, {form.kept}, {form.tiling.row_tile}"
-        body.add(f"best = best_in({memory}, {', '.join(form.page_steps)}, {bounds})")
+        body.add(f"best = best_in({places}, {', '.join(form.page_steps)}, {bounds})")
         purpose = f"The best {form.kept} candidates of a row."
         return StageFunction("load_scores", purpose, body, traffic, result="best"), 0
     body.add(f"""
         own = tl.arange(0, {pages})
-        place = {row_start(body, scores)} + {form.page_of("own")}
+        place = {row_start(body, memory)} + {form.page_of("own")}
         scores = tl.load(place, mask=own < {form.num_own}, other=0).to(tl.float32)
     """)
-    purpose = f"Scores of at most {pages} pages: {node.inputs[0].op.name}."
+    purpose = f"Scores of at most {pages} pages: {scored}."
     return StageFunction("load_scores", purpose, body, traffic, result="scores"), pages
 
 
-def select_stage(
-    node: Node, form: RowForm, *, pages: int, scores: ScoreMemory, chosen: str
+def _select_stage(
+    node: Node, form: RowForm, pages: int, scores: str, chosen: str, *, is_logical: bool
 ) -> StageFunction:
     """Select from a block of scores of so many pages, or from the best of them: marks in memory."""
     body = form.body()
@@ -128,7 +131,9 @@ def select_stage(
     if form.cut.selection is Selection.SEGMENTS:
         given = {"best": f"int64 [{form.kept}]: ranks of the best candidates"}
         page_bytes += NUMBER_BYTES
-        _mark_segments(node, form, body, scores, chosen)
+        body.need(chosen, "int8 [rows, members, pages, 1, 1]")
+        places = ", ".join(_score_places(form, body, scores, is_logical=is_logical))
+        _mark_segments(node, form, body, places, chosen)
     else:
         body.add(span_code(Span.MIDDLE, body))
         body.need(chosen, "int8 [rows, members, pages, 1, 1]")
@@ -213,10 +218,8 @@ def _gather_code(members: int, pages: int) -> Source:
     return found
 
 
-def _mark_segments(node: Node, form: RowForm, body: Body, memory: ScoreMemory, chosen: str) -> None:
+def _mark_segments(node: Node, form: RowForm, body: Body, scores: str, chosen: str) -> None:
     """Mark pages in memory from ``best`` of each member, and its scores in memory."""
-    body.need(chosen, "int8 [rows, members, pages, 1, 1]")
-    scores = memory.places(form, body)
     marks = row_start(body, chosen, form.part)
     where = f"{scores}, {marks}, 1, {', '.join(form.page_steps)}, first, stop, {form.num_own}"
     span = span_code(Span.MIDDLE, body)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tilewright.attention.codegen.expression.memory import mass_memory, zero_of
+from tilewright.attention.codegen.expression.memory import array_place, mass_memory, zero_of
 from tilewright.attention.codegen.kernels.compute import VARYING, PageWork, page_kernel
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.plan.traffic import (
@@ -17,8 +17,6 @@ from tilewright.attention.codegen.source.builder import Body, load_source, store
 from tilewright.attention.codegen.source.file import Emitted
 from tilewright.attention.codegen.source.row import RowForm, row_start
 from tilewright.attention.codegen.source.tree import Source, joined, lines, split_loop
-from tilewright.attention.graph import Geometry, Graph, Side
-from tilewright.attention.ops import leaf
 
 
 class Weighed(NamedTuple):
@@ -27,11 +25,6 @@ class Weighed(NamedTuple):
     marks: str
     columns: int
     log_sum_exp: str
-
-
-def wants_mass(graph: Graph) -> bool:
-    """Tell whether the flow asks for the masses of the last step."""
-    return any(isinstance(node.op, leaf.AttentionMass) for node in graph.nodes(Side.INDEXER))
 
 
 def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
@@ -44,45 +37,32 @@ def emit_weigh_pages(form: RowForm, branches: Sequence[Weighed]) -> Emitted:
     reads = joined(_read_code(item, place, body) for place, item in enumerate(branches))
     logits = _logit_code(form, len(branches), body)
     terms = [_term(item, place, body) for place, item in enumerate(branches)]
-    memory = body.need(mass_memory("next"), f"float32 [rows, pages, {heads}]")
-    place = body.place(row_start(body, memory), "page", (1, heads), (1, heads))
-    conditions = ["there", *body.inside((1, heads))]
+    memory, content = mass_memory("next"), f"float32 [rows, pages, {heads}]"
+    masses, there = array_place(memory, content, (1, heads), body, per_page=True)
+    body.need_all("reads_all", "first_reserved", "last_reserved")
+    ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
     body.add(f"""
-        {_always_code(body)}
+        always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0
         {reads}
         {logits}
         mass = {" + ".join(terms)}
-        {store_source(place, "mass", conditions)}
+        {store_source(masses, "mass", there)}
     """)
     elements = padded(sizes.page_size) * padded(heads) * padded(sizes.key_dim)
     ahead, inside = split_loop(body.statements, VARYING)
-    tile, traffic = form.tiling.pages_for(elements), _traffic(sizes, branches)
-    work = PageWork(body, ahead, inside, tile, traffic)
-    return page_kernel("weigh_pages", "Attention of each page", form, work)
-
-
-def _traffic(sizes: Geometry, branches: Sequence[Weighed]) -> Traffic:
-    """Count marks and block numbers of all pages, keys of those that were read, and masses."""
-    marks = sum(branch.columns for branch in branches)
-    query = sizes.query_heads * sizes.key_dim * sizes.query_dtype.bits // 8
+    # marks and block numbers of all pages, keys of those that were read, and masses
+    query = heads * sizes.key_dim * sizes.query_dtype.bits // 8
     keys = sizes.page_size * sizes.key_dim * sizes.kv_dtype.bits // 8
-    per_page = marks + TABLE_BYTES + NUMBER_BYTES * sizes.query_heads
-    return Traffic(Stage.ATTENTION, query, per_page, keys)
-
-
-def _always_code(body: Body) -> str:
-    """Set ``always``, the pages that every branch reads."""
-    body.need_all("reads_all", "first_reserved", "last_reserved")
-    ends = "(page < first_reserved) | (page >= num_pages - last_reserved)"
-    return f"always = (({ends}).to(tl.int8) | tl.load(reads_all + row)) != 0"
+    per_page = sum(item.columns for item in branches) + TABLE_BYTES + NUMBER_BYTES * heads
+    traffic = Traffic(Stage.ATTENTION, query, per_page, keys)
+    work = PageWork(body, ahead, inside, form.tiling.pages_for(elements), traffic)
+    return page_kernel("weigh_pages", "Attention of each page", form, work)
 
 
 def _read_code(branch: Weighed, place: int, body: Body) -> Source:
     """Set ``read_0``, whether query heads of a branch read a page, and whether some does."""
-    shape = (1, branch.columns)
-    body.need(branch.marks, f"int8 [rows, pages, 1, {branch.columns}]")
-    places = body.place(row_start(body, branch.marks), "page", shape, shape)
-    marks = load_source(places, ["there", *body.inside(shape)])
+    shape, content = (1, branch.columns), f"int8 [rows, pages, 1, {branch.columns}]"
+    marks = load_source(*array_place(branch.marks, content, shape, body, per_page=True))
     some = f"read_{place}"
     if branch.columns > 1:
         some = f"(tl.max(read_{place}.to(tl.int32), 2, keep_dims=True) != 0)"
@@ -117,9 +97,8 @@ def _logit_code(form: RowForm, branches: int, body: Body) -> Source:
 def _term(branch: Weighed, place: int, body: Body) -> str:
     """Return the mass of a branch: [pages, 1, query heads], 0 for a page that it did not read."""
     heads, size = body.query_heads, body.page_size
-    body.need(branch.log_sum_exp, f"float32 [rows, {heads}]")
-    sums = body.place(row_start(body, branch.log_sum_exp), "", (1, heads), (1, heads))
-    loaded = load_source(sums, body.inside((1, heads)))
+    name, content = branch.log_sum_exp, f"float32 [rows, {heads}]"
+    loaded = load_source(*array_place(name, content, (1, heads), body, per_page=False))
     there = f"read_{place} & ({body.index(1, size)} < page_tokens)"
     if place:  # attention of a dense row is that of one branch
         there = f"(tl.load(reads_all + row) == 0) & {there}"

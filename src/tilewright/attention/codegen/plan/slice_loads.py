@@ -4,7 +4,7 @@ from collections.abc import Container
 from dataclasses import replace
 from typing import NamedTuple
 
-from tilewright.attention.graph import Graph, Node, Op, Scope, ValueType, keep, make_node, rebuild
+from tilewright.attention.graph import Graph, Node, Op, Scope, keep, make_node, rebuild
 from tilewright.attention.ops import layout, leaf, reduce
 
 _REDUCTIONS = (reduce.Sum, reduce.Mean, reduce.Max, reduce.Min, reduce.L2Norm)
@@ -24,13 +24,9 @@ class Window(NamedTuple):
         return str(getattr(self.source.op, "variable", "")).replace(".", "_")
 
     @property
-    def whole(self) -> ValueType:
-        return self.source.type
-
-    @property
     def skip(self) -> int:
         """Elements of the variable before the first one of the part."""
-        return self.row * self.whole.shape[1] + self.column
+        return self.row * self.source.type.shape[1] + self.column
 
 
 def push_slices(graph: Graph, elementwise: Container[type[Op]]) -> Graph:
@@ -43,7 +39,26 @@ def push_slices(graph: Graph, elementwise: Container[type[Op]]) -> Graph:
         kept = keep(node, inputs, scope)
         if not isinstance(kept.op, layout.Slice):
             return kept
-        moved = _Moved(elementwise, scope, kept.source).sliced(kept.op, kept.inputs[0])
+
+        def sliced(op: layout.Slice, node: Node) -> Node:
+            """Move ``op`` of a node inwards as far as it goes."""
+            if node.type.shape[op.dim - 1] == 1 and op.end == 1:
+                return node
+            if isinstance(node.op, layout.Transpose):
+                parts = [sliced(replace(op, dim=3 - op.dim), node.inputs[0])]
+            elif isinstance(node.op, _REDUCTIONS) and node.op.dim == 3 - op.dim:
+                parts = [sliced(op, node.inputs[0])]
+            elif type(node.op) in elementwise and node.inputs:
+                # an operand that broadcasts along the axis serves any part
+                parts = [
+                    item if item.type.shape[op.dim - 1] == 1 else sliced(op, item)
+                    for item in node.inputs
+                ]
+            else:
+                return make_node(op, (node,), scope, kept.source)
+            return make_node(node.op, tuple(parts), scope, node.source)
+
+        moved = sliced(kept.op, kept.inputs[0])
         return moved if moved.type == kept.type else kept
 
     return rebuild(graph, transform)
@@ -62,30 +77,3 @@ def window_of(node: Node) -> Window | None:
     if not isinstance(node.op, kinds) or len(node.type.shape) != 2:
         return None
     return Window(node, shape, row, column)
-
-
-class _Moved(NamedTuple):
-    """Slices of one place in the author's file on their way inwards."""
-
-    elementwise: Container[type[Op]]
-    scope: Scope
-    source: str
-
-    def sliced(self, op: layout.Slice, node: Node) -> Node:
-        """Move ``op`` of a node inwards as far as it goes."""
-        if node.type.shape[op.dim - 1] == 1 and op.end == 1:
-            return node
-        if isinstance(node.op, layout.Transpose):
-            turned = replace(op, dim=3 - op.dim)
-            inputs: tuple[Node, ...] = (self.sliced(turned, node.inputs[0]),)
-        elif isinstance(node.op, _REDUCTIONS) and node.op.dim == 3 - op.dim:
-            inputs = (self.sliced(op, node.inputs[0]),)
-        elif type(node.op) in self.elementwise and node.inputs:
-            inputs = tuple(self._part_of_operand(op, item) for item in node.inputs)
-        else:
-            return make_node(op, (node,), self.scope, self.source)
-        return make_node(node.op, inputs, self.scope, node.source)
-
-    def _part_of_operand(self, op: layout.Slice, node: Node) -> Node:
-        """Slice an operand, unless it broadcasts along the axis and so serves any part."""
-        return node if node.type.shape[op.dim - 1] == 1 else self.sliced(op, node)

@@ -6,17 +6,6 @@ from enum import StrEnum
 from tilewright.attention.graph import DType, Geometry
 from tilewright.errors import CodegenError
 
-_COUNTS = (
-    "rows",
-    "pages",
-    "members",
-    "workers",
-    "register_bytes",
-    "on_chip_bytes",
-    "spill_bytes_per_us",
-    "memory_bytes_per_us",
-)
-
 
 def padded(size: int) -> int:
     """Return the next power of two: what a block of Triton is long.
@@ -65,7 +54,8 @@ class Target:
     merges: frozenset[Merge] = field(default_factory=lambda: frozenset({Merge.MEMORY}))
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
+        numbers = [item.name for item in fields(self) if item.type is int]
+        for name in [name for name in numbers if not name.endswith("_ps")]:
             number = getattr(self, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise CodegenError(f"target.{name}", repr(number), "at least 1", "correct it")

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tilewright.attention.codegen.plan.rounds import is_row_op
 from tilewright.attention.codegen.plan.slice_loads import window_of
 from tilewright.attention.codegen.plan.target import Selection
 from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry, Leading, Node
@@ -61,27 +60,19 @@ def page_traffic(
     has_table: bool,
 ) -> Traffic:
     """Count the work of a round on each page: ``seen`` are the values that its kernel needs."""
-    per_row, per_page = 0, TABLE_BYTES if has_table else 0
+    num_bytes = {True: TABLE_BYTES if has_table else 0, False: 0}  # per page, and per row
     for node in dict.fromkeys(seen):
         window = window_of(node)
-        earlier = rounds[node] < index or is_row_op(node)
         if window is not None:
-            num_bytes = node.type.num_elements * window.source.type.dtype.bits // 8
-            is_per_page = isinstance(window.source.op, leaf.FieldRead | leaf.StateRead)
-        elif earlier and node.inputs:
-            num_bytes, is_per_page = _kept_bytes(node), node.type.format is not FORMAT.BATCHED
-        else:
-            continue
-        if is_per_page and node.type.leading is Leading.PAGES:
-            per_page += num_bytes
-        else:
-            per_row += num_bytes
+            is_kept = isinstance(window.source.op, leaf.FieldRead | leaf.StateRead)
+            per_page = is_kept and node.type.leading is Leading.PAGES
+            num_bytes[per_page] += node.type.num_elements * window.source.type.dtype.bits // 8
+        elif node.inputs and (rounds[node] < index or node.op.is_row_op):
+            is_kept = node.type.format is not FORMAT.BATCHED
+            num_bytes[is_kept and node.type.leading is Leading.PAGES] += _kept_bytes(node)
     for node in stored:
-        if node.type.format is FORMAT.BATCHED:
-            per_row += _kept_bytes(node)
-        else:
-            per_page += _kept_bytes(node)
-    return Traffic(Stage.SCORING, per_row, per_page)
+        num_bytes[node.type.format is not FORMAT.BATCHED] += _kept_bytes(node)
+    return Traffic(Stage.SCORING, num_bytes[False], num_bytes[True])
 
 
 def _kept_bytes(node: Node) -> int:
@@ -101,37 +92,27 @@ def column_bytes(columns: int, size: int, *, is_written: bool) -> int:
     return columns * min(columns * size, BURST_BYTES)
 
 
-def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:
-    """Count a page of a selection: its mark, and its score as often as it is read or written.
+def score_passes(selection: Selection, *, is_fused: bool) -> int:
+    """Count how often a selection reads or writes the score of a page.
 
     Fused with scoring, a selection in two levels leaves scores in memory and reads them once;
     apart, somebody else has left them there, and it reads them twice.
     """
-    match selection:
-        case Selection.BLOCK:
-            return MARK_BYTES + (0 if is_fused else NUMBER_BYTES)
-        case Selection.SEGMENTS:
-            return MARK_BYTES + 2 * NUMBER_BYTES
-        case Selection.DIGITS:
-            return MARK_BYTES + DIGIT_PASSES * NUMBER_BYTES
+    passes = {Selection.BLOCK: 0 if is_fused else 1, Selection.SEGMENTS: 2}
+    return passes.get(selection, DIGIT_PASSES)
 
 
-def select_traffic(selection: Selection, columns: int = 1, *, is_fused: bool) -> Traffic:
-    """Count a selection for each column of scores."""
-    scores = select_page_bytes(selection, is_fused=is_fused) - MARK_BYTES
+def select_page_bytes(selection: Selection, *, is_fused: bool) -> int:
+    """Count a page of a selection: its mark, and its score."""
+    return MARK_BYTES + NUMBER_BYTES * score_passes(selection, is_fused=is_fused)
+
+
+def select_traffic(selection: Selection, columns: int) -> Traffic:
+    """Count a selection for each column of scores that an earlier kernel left."""
     page_bytes = column_bytes(columns, MARK_BYTES, is_written=True)
     each = column_bytes(columns, NUMBER_BYTES, is_written=False)
-    page_bytes += scores // NUMBER_BYTES * each
+    page_bytes += score_passes(selection, is_fused=False) * each
     return Traffic(Stage.SELECTION, page_bytes=page_bytes)
-
-
-def list_traffic(columns: int) -> Traffic:
-    return Traffic(
-        Stage.SELECTION,
-        row_bytes=2 * NUMBER_BYTES,
-        page_bytes=columns * MARK_BYTES,
-        listed_bytes=NUMBER_BYTES,
-    )
 
 
 def pools_of(sizes: Geometry) -> dict[str, int]:
@@ -153,9 +134,3 @@ def attend_traffic(sizes: Geometry, *, is_listed: bool, loads_latents_once: bool
     entry = TABLE_BYTES + (NUMBER_BYTES if is_listed else 0)
     listed = sizes.page_size * token_bytes + entry
     return Traffic(Stage.ATTENTION, row_bytes=query + output, listed_bytes=listed)
-
-
-def merge_traffic(sizes: Geometry, parts: int) -> Traffic:
-    """Count parts that meet in memory: written there, and read again."""
-    part = sizes.query_heads * (sizes.value_dim + 2) * NUMBER_BYTES
-    return Traffic(Stage.MERGE, row_bytes=2 * parts * part)

@@ -5,6 +5,7 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tilewright.attention.codegen.plan.target import padded
 from tilewright.attention.codegen.source.tree import Statement, code
@@ -40,6 +41,11 @@ ARGUMENTS: Mapping[str, str] = {
 """What arguments of a fixed meaning hold; those of a flow are told where they are needed."""
 
 
+Names: TypeAlias = Mapping[Node, str]
+"""Names of values in a kernel, or of their memory."""
+Shape: TypeAlias = tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """A value of the graph under its name in the kernel: a block [pages or 1, r, c], padded."""
@@ -51,12 +57,9 @@ class Operand:
     def is_float(self) -> bool:
         return self.type.dtype.is_float
 
-    def as_float(self, text: str = "") -> str:
-        """Write the value, or an expression of its type, in float32."""
-        text = text or self.name
-        if self.is_float:
-            return text
-        return f"{text if text.isidentifier() else f'({text})'}.to(tl.float32)"
+    def as_float(self) -> str:
+        """Write the value in float32."""
+        return self.name if self.is_float else f"{self.name}.to(tl.float32)"
 
 
 @dataclass(slots=True)
@@ -94,8 +97,9 @@ class Body:
         self._taken.add(name)
         return name
 
-    def new_names(self, *wanted: str) -> list[str]:
-        return [self.new_name(name) for name in wanted]
+    def new_names(self, wanted: str) -> list[str]:
+        """Take a free identifier for each word."""
+        return [self.new_name(name) for name in wanted.split()]
 
     def add(self, source: str, *parts: Iterable[Statement], remark: str = "") -> None:
         """Append statements, see `code`."""
@@ -125,9 +129,7 @@ class Body:
             self.add(f"{name} = {expression}")
         return name
 
-    def place(
-        self, base: str, entry: str, shape: tuple[int, ...], whole: tuple[int, ...], skip: int = 0
-    ) -> str:
+    def place(self, base: str, entry: str, shape: Shape, whole: Shape, skip: int = 0) -> str:
         """Return pointers to [r, c] of a ``whole`` entry, behind its first ``skip`` elements.
 
         Without an entry ``base`` is its beginning.
@@ -150,7 +152,7 @@ class Body:
             parts.append("tl.zeros((1, 1, 1), tl.int32)")  # a block, as all values are
         return " + ".join(parts)
 
-    def inside(self, shape: tuple[int, ...]) -> list[str]:
+    def inside(self, shape: Shape) -> list[str]:
         """Return conditions that leave the padding of [r, c] out."""
         return [
             f"({self.index(axis, size)} < {size})"
@@ -158,26 +160,17 @@ class Body:
             if self.extent(size) != size
         ]
 
-    def present(self, value: ValueType, axis: int) -> str:
-        """Return the condition of the entries along an axis that count; "" if all do."""
-        size = value.shape[axis - 1]
-        if axis in value.token_axes and self.page_tokens is not None:
-            return f"{self.index(axis, size)} < {self.page_tokens}"
-        return "" if self.extent(size) == size else f"{self.index(axis, size)} < {size}"
-
     def kept(self, operand: Operand, axis: int, fill: str, text: str = "") -> str:
         """Put ``fill`` where an entry of the operand, or of a text like it, does not count."""
-        condition, text = self.present(operand.type, axis), text or operand.name
-        return f"tl.where({condition}, {text}, {fill})" if condition else text
+        size, limit = operand.type.shape[axis - 1], self.page_tokens
+        if axis not in operand.type.token_axes or limit is None:
+            limit = None if self.extent(size) == size else str(size)
+        text = text or operand.name
+        if limit is None:
+            return text
+        return f"tl.where({self.index(axis, size)} < {limit}, {text}, {fill})"
 
-    def without_padding(self, operand: Operand, axis: int, fill: str) -> str:
-        """Put ``fill`` in the padding of an axis; missing tokens stay as they are."""
-        size = operand.type.shape[axis - 1]
-        if self.extent(size) == size:
-            return operand.name
-        return f"tl.where({self.index(axis, size)} < {size}, {operand.name}, {fill})"
-
-    def flat(self, shape: tuple[int, ...], whole: tuple[int, ...], skip: int) -> str:
+    def flat(self, shape: Shape, whole: Shape, skip: int) -> str:
         """Return flat positions of [r, c] in an entry that is ``whole``."""
         rows, columns = shape
         parts = [str(skip)] if skip or rows == columns == 1 else []
@@ -213,19 +206,17 @@ RESERVED = frozenset(dir(builtins)) | {
 """Names that a kernel has already, or that would hide what Python has."""
 
 
+_SHORT_NAMES = {"ge_mm": "product", "max": "largest", "min": "smallest", "sum": "total"}
+
+
 def name_values(nodes: Iterable[Node], body: Body) -> dict[Node, str]:
-    """Name each node, clear of the names that the body has already."""
-    return {node: body.new_name(_wanted(node)) for node in nodes}
-
-
-def _wanted(node: Node) -> str:
-    variable = getattr(node.op, "variable", None)
-    if variable is not None:
-        return str(variable)
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.op.name).lower()
-    return {"ge_mm": "product", "max": "largest", "min": "smallest", "sum": "total"}.get(
-        words, words
-    )
+    """Name each node after its variable or its op, clear of the names that the body has already."""
+    found: dict[Node, str] = {}
+    for node in nodes:
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.op.name).lower()
+        variable = getattr(node.op, "variable", None) or _SHORT_NAMES.get(words, words)
+        found[node] = body.new_name(str(variable))
+    return found
 
 
 def remark_of(node: Node) -> str:

@@ -1,15 +1,14 @@
 """A file of kernels: its functions, the stages that they are, and what a launcher must know."""
 
-import ast
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 
 from tilewright.attention.codegen.plan.target import Cut, Decision, Merge, Target, Tiling
 from tilewright.attention.codegen.plan.traffic import Stage, Traffic
-from tilewright.attention.codegen.source.builder import Body
+from tilewright.attention.codegen.source.builder import Body, Shape
 from tilewright.attention.codegen.source.helpers import GROUPS
 from tilewright.attention.codegen.source.row import RowForm
 from tilewright.attention.codegen.source.tree import (
@@ -55,6 +54,11 @@ class Kernel:
     traffic: tuple[Traffic, ...] = ()  # what is known of the bytes it moves
 
 
+def stage_of(traffic: Traffic | Stage) -> Stage:
+    """Return the stage of what is known of its bytes, or the stage itself if nothing is."""
+    return traffic.stage if isinstance(traffic, Traffic) else traffic
+
+
 @dataclass(frozen=True, slots=True)
 class Emitted:
     """A kernel before it is text: it is the last of its functions, the others are its stages."""
@@ -74,8 +78,8 @@ class Emitted:
     ) -> "Emitted":
         """Make a kernel with the stages of its traffic; of some nothing else is known."""
         known = tuple(item for item in traffic if isinstance(item, Traffic))
-        stages = dict.fromkeys(it.stage if isinstance(it, Traffic) else it for it in traffic)
-        kernel = Kernel(name, grid, tuple(body.arguments), tile, tuple(stages), known)
+        stages = tuple(dict.fromkeys(map(stage_of, traffic)))
+        kernel = Kernel(name, grid, tuple(body.arguments), tile, stages, known)
         return Emitted(kernel, (*ahead, Function(name, purpose, body.arguments, body.statements)))
 
 
@@ -89,7 +93,7 @@ class Scratch:
 
     name: str
     axis: ScratchAxis
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: DType
 
 
@@ -135,32 +139,30 @@ def lists_of(form: RowForm) -> tuple[Scratch, ...]:
     pages, one = ScratchAxis.PAGES, ScratchAxis.ROWS
     if form.part is not None:
         pages, one = ScratchAxis.MEMBER_PAGES, ScratchAxis.PARTS
-    return (
-        Scratch("page_list", pages, (), DType.INT32),
-        Scratch("list_length", one, (), DType.INT32),
-        Scratch("list_tokens", one, (), DType.INT32),
-    )
+    axes = {"page_list": pages, "list_length": one, "list_tokens": one}
+    return tuple(Scratch(f"{key}{form.suffix}", at, (), DType.INT32) for key, at in axes.items())
 
 
 def outputs_of(
-    sizes: Geometry, output: str = "output", sums: str = "log_sum_exp"
+    form: RowForm, output: str = "output", sums: str = "log_sum_exp"
 ) -> tuple[Scratch, ...]:
     """Return what attention leaves: its values, and their log-sum-exp."""
-    heads, width = sizes.query_heads, sizes.value_dim
-    return (
-        Scratch(output, ScratchAxis.ROWS, (heads, width), DType.FLOAT32),
-        Scratch(sums, ScratchAxis.ROWS, (heads,), DType.FLOAT32),
-    )
+    heads, width = form.sizes.query_heads, form.sizes.value_dim
+    return _floats(form, ScratchAxis.ROWS, {output: (heads, width), sums: (heads,)})
 
 
 def parts_of(form: RowForm) -> tuple[Scratch, ...]:
     """Return what a part leaves for the merge, if parts meet in memory."""
     heads, width = form.sizes.query_heads, form.sizes.value_dim
     shapes = {"largest": (heads,), "total": (heads,), "weighted": (heads, width)}
+    parts = {f"part_{name}": shape for name, shape in shapes.items() if form.has_parts}
+    return _floats(form, ScratchAxis.PARTS, parts)
+
+
+def _floats(form: RowForm, axis: ScratchAxis, shapes: Mapping[str, Shape]) -> tuple[Scratch, ...]:
     return tuple(
-        Scratch(f"part_{name}", ScratchAxis.PARTS, shape, DType.FLOAT32)
+        Scratch(f"{name}{form.suffix}", axis, shape, DType.FLOAT32)
         for name, shape in shapes.items()
-        if form.has_parts
     )
 
 
@@ -187,10 +189,6 @@ class StageFunction:
     given: dict[str, str] = field(default_factory=dict)
     result: str = ""
 
-    @property
-    def stage(self) -> Stage:
-        return self.traffic.stage if isinstance(self.traffic, Traffic) else self.traffic
-
     def function(self) -> Function:
         """Return the function; its parameters are what it reads, in a fixed order."""
         ending = code(f"return {self.result}") if self.result else []
@@ -212,8 +210,7 @@ def emit_row_kernel(name: str, form: RowForm, stages: Sequence[StageFunction]) -
                 body.need(argument, holds)
         call = f"{stage.name}({', '.join(function.arguments)})"
         body.add(f"{stage.result} = {call}" if stage.result else call)
-    what = "row" if form.part is None else "row and member"
-    purpose = f"All of a row in one program: a program for each {what}."
+    purpose = f"All of a row in one program: a program for each {form.program}."
     traffic = [stage.traffic for stage in stages]
     return Emitted.of(name, purpose, body, Grid.ROW_MEMBERS, *traffic, ahead=functions)
 
@@ -222,56 +219,40 @@ def helpers_of(functions: Iterable[Function]) -> list[str]:
     """Return the groups of which a kernel, or a helper that is needed, calls some function.
 
     >>> from tilewright.attention.codegen.source.tree import code
-    >>> helpers_of([Function("f", "", {}, code("x = round_to_e5m2(x)"))]) == [ROUND_HELPERS]
+    >>> helpers_of([Function("f", "", {}, code("x = round_to_e5m2(x)"))]) == [GROUPS[0]]
     True
     """
     wanted = {name for function in functions for name, _ in called(function.body)}
     needed: set[str] = set()
     for group in reversed(GROUPS):
-        defined, calls = _names_of(group)
-        if wanted & defined:
+        if wanted.intersection(re.findall(r"^def (\w+)", group, re.MULTILINE)):
             needed.add(group)
-            wanted |= calls
+            wanted.update(re.findall(r"(?<!\.)\b(\w+)\(", group))
     return [group for group in GROUPS if group in needed]
 
 
-@cache
-def _names_of(group: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the functions that a group defines, and those that it calls."""
-    nodes = list(ast.walk(ast.parse(group)))
-    calls = (node.func for node in nodes if isinstance(node, ast.Call))
-    return (
-        frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef)),
-        frozenset(function.id for function in calls if isinstance(function, ast.Name)),
-    )
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FileParts:
     """Kernels of a step in their order, the memory between them, and functions that some call."""
 
+    flow: str
+    origin: str
     form: RowForm
+    completion: Emitted | None = None
     kernels: list[Emitted] = field(default_factory=list)
     scratch: list[Scratch] = field(default_factory=list)
     stages: list[StageFunction] = field(default_factory=list)
+    marks: str = ""
+    decisions: tuple[Decision, ...] = ()
+    most: int | None = None
 
-    def file(
-        self,
-        flow: str,
-        origin: str,
-        results: Iterable[Scratch],
-        *,
-        completion: Emitted | None = None,
-        marks: str = "",
-        decisions: tuple[Decision, ...] = (),
-        most: int | None = None,
-    ) -> KernelFile:
+    def file(self, results: Iterable[Scratch]) -> KernelFile:
         """Print the functions of all kernels, with the helpers that they call."""
-        emitted = [*([] if completion is None else [completion]), *self.kernels]
+        emitted = [*([] if self.completion is None else [self.completion]), *self.kernels]
         functions = [function for item in emitted for function in item.functions]
         form, sizes = self.form, self.form.sizes
         head = f'''\
-"""Kernels of the flow {flow}, generated from {origin}.
+"""Kernels of the flow {self.flow}, generated from {self.origin}.
 
 {sizes.kind}: pages of {sizes.page_size} tokens, {sizes.query_heads} query heads,
 keys of {sizes.key_dim} and values of {sizes.value_dim} channels.
@@ -282,19 +263,19 @@ import triton.language as tl
 '''
         texts = [head, *helpers_of(functions), *(function.text() for function in functions)]
         return KernelFile(
-            flow=flow,
+            flow=self.flow,
             geometry=sizes,
             tiling=form.tiling,
             target=form.target,
             text="\n\n".join(texts),
-            completion=None if completion is None else completion.kernel,
+            completion=None if self.completion is None else self.completion.kernel,
             step=tuple(item.kernel for item in self.kernels),
             scratch=tuple(self.scratch),
             results=tuple(results),
-            marks=marks,
+            marks=self.marks,
             merge=form.merge,
             cut=form.cut,
-            decisions=decisions,
-            stage_of=tuple((stage.name, stage.stage) for stage in self.stages),
-            most=most,
+            decisions=self.decisions,
+            stage_of=tuple((item.name, stage_of(item.traffic)) for item in self.stages),
+            most=self.most,
         )

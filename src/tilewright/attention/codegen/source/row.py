@@ -61,10 +61,6 @@ class RowForm:
     suffix: str = ""  # of the arrays that a branch among several has of its own
 
     @property
-    def page_size(self) -> int:
-        return self.sizes.page_size
-
-    @property
     def members(self) -> int:
         return 1 if self.target is None else self.target.members
 
@@ -98,19 +94,21 @@ class RowForm:
         """The name of the member, if there are several."""
         return None if self.deal is Deal.WHOLE else "member"
 
+    @property
+    def program(self) -> str:
+        """What there is a program for."""
+        return "row" if self.part is None else "row and member"
+
     def preamble(self, body: Body) -> Source:
         """Set the row, its length, and the share of it that the program has."""
-        start = row_preamble(body, self.page_size)
+        start = row_preamble(body, self.sizes.page_size)
         if self.deal is Deal.WHOLE:
             return start
-        if self.deal is Deal.DEALT:
-            own = f"num_own = (num_pages - member + {self.members - 1}) // {self.members}"
-        else:
+        own = f"num_own = (num_pages - member + {self.members - 1}) // {self.members}"
+        if self.deal is Deal.CONTIGUOUS:
             body.need("member_pages")
-            own = lines("""
-                first_own = member * member_pages
-                num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)
-            """)
+            own = "num_own = tl.minimum(tl.maximum(num_pages - first_own, 0), member_pages)"
+            own = f"first_own = member * member_pages; {own}"
         return lines(f"""
             {start}
             member = tl.program_id(1)
@@ -125,22 +123,14 @@ class RowForm:
 
     def page_of(self, own: str) -> str:
         """Return the logical number of a member's page."""
-        match self.deal:
-            case Deal.DEALT:
-                return f"{own} * {self.members} + member"
-            case Deal.CONTIGUOUS:
-                return f"first_own + {own}"
-        return own
+        dealt = f"{own} * {self.members} + member"
+        return {Deal.DEALT: dealt, Deal.CONTIGUOUS: f"first_own + {own}"}.get(self.deal, own)
 
     @property
     def page_steps(self) -> tuple[str, str]:
         """The same as two numbers: what a page is multiplied by, and what is added."""
-        match self.deal:
-            case Deal.DEALT:
-                return str(self.members), "member"
-            case Deal.CONTIGUOUS:
-                return "1", "first_own"
-        return "1", "0"
+        shifts = {Deal.WHOLE: "0", Deal.DEALT: "member", Deal.CONTIGUOUS: "first_own"}
+        return str(self.members) if self.deal is Deal.DEALT else "1", shifts[self.deal]
 
     def table(self, body: Body) -> str:
         """Return where the block numbers of the member's pages begin."""

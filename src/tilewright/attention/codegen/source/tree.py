@@ -19,9 +19,8 @@ _EFFECTS = frozenset({"tl.store", "tl.send", "tl.recv"})
 class Statement:
     """An assignment, a call for its effect, a return, or the head of a loop or of a condition.
 
-    ``remark`` stands on a line ahead of it. ``reads``, ``sets`` and ``calls`` are of the statement
-    itself, without those under it: variables and functions that it reads, variables that it sets,
-    and calls of functions, and of those of a module, by name.
+    ``remark`` stands on a line ahead of it. ``nodes`` are those of the statement itself, without
+    those under it.
     """
 
     syntax: ast.stmt = field(compare=False, repr=False)
@@ -29,35 +28,16 @@ class Statement:
     body: tuple["Statement", ...] = ()
     otherwise: tuple["Statement", ...] = ()
     remark: str = ""
-    reads: frozenset[str] = field(init=False, compare=False, repr=False)
-    sets: frozenset[str] = field(init=False, compare=False, repr=False)
-    calls: tuple[tuple[str, ast.Call], ...] = field(init=False, compare=False, repr=False)
+    nodes: tuple[ast.AST, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        match self.syntax:
-            case ast.For(target=target, iter=head):
-                own: tuple[ast.AST, ...] = (target, head)
-            case ast.If(test=head):
-                own = (head,)
-            case _:
-                own = (self.syntax,)
-        nodes = [node for part in own for node in ast.walk(part)]
-        names = [node for node in nodes if isinstance(node, ast.Name)]
-        stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        reads = {node.id for node in names}
-        if isinstance(self.syntax, ast.Assign):
-            reads = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-        calls = [(_dotted(node.func), node) for node in nodes if isinstance(node, ast.Call)]
-        object.__setattr__(self, "reads", frozenset(reads))
-        is_set = isinstance(self.syntax, ast.Assign | ast.AugAssign)
-        object.__setattr__(self, "sets", frozenset(stored if is_set else ()))
-        object.__setattr__(self, "calls", tuple(calls))
-
-    def walk(self) -> Iterator["Statement"]:
-        """Yield the statement and all under it, as they are printed."""
-        yield self
-        for statement in (*self.body, *self.otherwise):
-            yield from statement.walk()
+        own: list[ast.AST] = [self.syntax]
+        if isinstance(self.syntax, ast.For):
+            own = [self.syntax.target, self.syntax.iter]
+        elif isinstance(self.syntax, ast.If):
+            own = [self.syntax.test]
+        nodes = tuple(node for part in own for node in ast.walk(part))
+        object.__setattr__(self, "nodes", nodes)
 
     def text(self) -> str:
         """Print the statement with all under it."""
@@ -66,15 +46,6 @@ class Statement:
         if self.otherwise:
             lines += ["else:", *(indent(item.text(), "    ") for item in self.otherwise)]
         return "\n".join(lines)
-
-
-def _dotted(function: ast.expr) -> str:
-    match function:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=ast.Name(id=module), attr=name):
-            return f"{module}.{name}"
-    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +106,8 @@ def code(source: str, *parts: Iterable[Statement], remark: str = "") -> list[Sta
     >>> print(loop.text())
     for k in range(0, n):
         total += tl.load(x + k)
-    >>> sorted(loop.body[0].sets), sorted(loop.body[0].reads), loop.body[0].calls[0][0]
-    (['total'], ['k', 'tl', 'total', 'x'], 'tl.load')
+    >>> assigned(loop.body), sorted(used(loop.body)), next(called(loop.body))[0]
+    ({'total'}, ['k', 'tl', 'total', 'x'], 'tl.load')
     """
     text, waiting = lines(source), iter(parts)
     found = list(_taken_apart(text, waiting) if parts else _of_text(text))
@@ -173,11 +144,12 @@ def _statements(
                 if part is None:
                     raise _refused(line.decode(), "a line ... for each part")
                 yield from part
-                continue
-            case ast.For(target=ast.Name(), iter=ast.Call(), body=body, orelse=otherwise):
-                pass
-            case ast.If(body=body, orelse=otherwise):
-                pass
+            case ast.For(target=ast.Name(), iter=ast.Call()) | ast.If():
+                if not line.rstrip().endswith(b":"):
+                    raise _refused(line.decode(), "a head on a line of its own")
+                inside = tuple(_statements(node.body, written, parts))
+                final = tuple(_statements(node.orelse, written, parts))
+                yield Statement(node, line.decode().strip(), inside, final)
             case (
                 ast.Assign(targets=[ast.Name() | ast.Tuple()])
                 | ast.AugAssign(target=ast.Name(), op=ast.Add())
@@ -189,14 +161,8 @@ def _statements(
                 note = line[node.end_col_offset :].partition(b"# ")[2]
                 own = line[node.col_offset : node.end_col_offset]
                 yield Statement(node, (own + (b"  # " + note if note else b"")).decode())
-                continue
             case _:
                 raise _refused(ast.unparse(node), "a statement of a kernel")
-        if not line.rstrip().endswith(b":"):
-            raise _refused(line.decode(), "a head on a line of its own")
-        inside = tuple(_statements(body, written, parts))
-        final = tuple(_statements(otherwise, written, parts))
-        yield Statement(node, line.decode().strip(), inside, final)
 
 
 def _refused(found: str, expected: str) -> InternalError:
@@ -205,17 +171,39 @@ def _refused(found: str, expected: str) -> InternalError:
 
 def assigned(statements: Iterable[Statement]) -> set[str]:
     """Return the variables that statements set."""
-    return {name for each in statements for item in each.walk() for name in item.sets}
+    return {
+        node.id
+        for syntax, node in _nodes(statements)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        if isinstance(syntax, ast.Assign | ast.AugAssign)
+    }
 
 
 def used(statements: Iterable[Statement]) -> set[str]:
     """Return the names that statements read; what one adds to it reads, too."""
-    return {name for each in statements for item in each.walk() for name in item.reads}
+    return {
+        node.id
+        for syntax, node in _nodes(statements)
+        if isinstance(node, ast.Name)
+        if isinstance(node.ctx, ast.Load) or not isinstance(syntax, ast.Assign)
+    }
 
 
 def called(statements: Iterable[Statement]) -> Iterator[tuple[str, ast.Call]]:
-    """Yield all calls in statements by name."""
-    return (call for each in statements for item in each.walk() for call in item.calls)
+    """Yield all calls in statements by name, those of functions of a module with its name."""
+    for _, node in _nodes(statements):
+        match node:
+            case ast.Call(func=ast.Name(id=name)):
+                yield name, node
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name)):
+                yield f"{module}.{name}", node
+
+
+def _nodes(statements: Iterable[Statement]) -> Iterator[tuple[ast.stmt, ast.AST]]:
+    """Yield all nodes of statements and of those under them, with the statement of each."""
+    for item in statements:
+        yield from ((item.syntax, node) for node in item.nodes)
+        yield from _nodes((*item.body, *item.otherwise))
 
 
 def split_loop(
