@@ -314,12 +314,10 @@ _.num_holes
 _.num_live
 _.num_simulated
 _.num_transfers
-_.read_offsets
 _.resume
 _.reused_selections
 _.row_closed
 _.row_conflicts
-_.row_offsets
 _.saved_bytes
 _.state_bytes
 _.stay
@@ -330,4 +328,3 @@ _.suspend
 _.undelivered
 _.unpacked
 _.waits_long
-_.work_items

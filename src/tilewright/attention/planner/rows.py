@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.graph import Graph
-from tilewright.attention.planner.budget import MassRule, RowBudget, RowFacts, ScoreRule
+from tilewright.attention.planner.budget import MassRule, RowFacts, ScoreRule
 from tilewright.attention.planner.plan import PlanSpec, RowPath, StateAdvance, StepPlan, plan_step
 
 Int32s = npt.NDArray[np.int32]
@@ -75,15 +75,15 @@ def row_budgets(plan: StepPlan, graph: Graph) -> dict[str, npt.NDArray[np.generi
     are those of `state_pages`. Rows of the plan are requests times KV heads, the heads of a request
     together.
     """
-    rows = range(plan.num_rows)
-    reserved = [_num_reserved(plan, row) for row in rows]
-    least = [max(plan.budgets[row].at_least - reserved[row], 0) for row in rows]
-    most = [max(plan.budgets[row].at_most - reserved[row], 0) for row in rows]
-    shares = [_share(item) for item in plan.budgets]
+    bounds = [_candidate_bounds(plan, row) for row in range(plan.num_rows)]
+    rules = [budget.rule for budget in plan.budgets]
+    shares = [rule.p if isinstance(rule, MassRule) else 0.0 for rule in rules]
+    # minus infinity: every candidate reaches it, so the upper bound decides
+    thresholds = [rule.threshold if isinstance(rule, ScoreRule) else -math.inf for rule in rules]
     return {
-        "at_least": np.array(least, dtype=np.int32),
-        "at_most": np.array(most, dtype=np.int32),
-        "threshold": np.array([_threshold(item) for item in plan.budgets], dtype=np.float32),
+        "at_least": np.array([least for least, _ in bounds], dtype=np.int32),
+        "at_most": np.array([most for _, most in bounds], dtype=np.int32),
+        "threshold": np.array(thresholds, dtype=np.float32),
         "by_mass": np.array([share > 0 for share in shares], dtype=np.int8),
         "mass": np.array(shares, dtype=np.float64),
         "reads_all": np.array(rows_read_whole(plan, graph), dtype=np.int8),
@@ -98,21 +98,14 @@ def most_candidates(plan: StepPlan) -> int:
     """
     found = [1]
     for row in range(plan.num_rows):
-        most = max(plan.budgets[row].at_most - _num_reserved(plan, row), 0)
+        _, most = _candidate_bounds(plan, row)
         if most < len(plan.candidates(row)):
             found.append(most)
     return max(found)
 
 
-def _num_reserved(plan: StepPlan, row: int) -> int:
-    return int(plan.num_blocks[row]) - len(plan.candidates(row))
-
-
-def _threshold(budget: RowBudget) -> float:
-    if isinstance(budget.rule, ScoreRule):
-        return budget.rule.threshold
-    return -math.inf  # every candidate reaches it, so the upper bound decides
-
-
-def _share(budget: RowBudget) -> float:
-    return budget.rule.p if isinstance(budget.rule, MassRule) else 0.0
+def _candidate_bounds(plan: StepPlan, row: int) -> tuple[int, int]:
+    """Return how many candidates a row reads at least and at most, reserved blocks left out."""
+    budget = plan.budgets[row]
+    num_reserved = int(plan.num_blocks[row]) - len(plan.candidates(row))
+    return max(budget.at_least - num_reserved, 0), max(budget.at_most - num_reserved, 0)
