@@ -8,7 +8,7 @@ from typing import Any
 
 from tilewright.attention.graph.geometry import Geometry
 from tilewright.attention.graph.op import Op, Scope
-from tilewright.attention.graph.type import Side, ValueType
+from tilewright.attention.graph.type import DType, Side, ValueType
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,14 +73,32 @@ class Branch:
     gate: Node | None = None
     estimate: Estimate | None = None
 
-    def nodes(self) -> Iterator[Node]:
-        if self.selection is not None:
-            yield self.selection
-        if self.gate is not None:
-            yield self.gate
-        if self.estimate is not None:
-            yield self.estimate.logits
-            yield self.estimate.values
+    def parts(self) -> dict[str, Node]:
+        """Return the nodes that the branch has, by name."""
+        estimate = self.estimate
+        named = {
+            "selection": self.selection,
+            "gate": self.gate,
+            "logits": estimate.logits if estimate else None,
+            "values": estimate.values if estimate else None,
+        }
+        return {name: node for name, node in named.items() if node is not None}
+
+
+def part_types(
+    geometry: Geometry, entries: int
+) -> dict[str, tuple[DType, tuple[tuple[int, ...], ...]]]:
+    """Return the element type and the inner shapes that each part of a branch may have.
+
+    ``entries`` is the number of entries by which a page is estimated.
+    """
+    heads = geometry.query_heads
+    return {
+        "selection": (DType.BOOL, ((1, 1), (1, heads))),
+        "gate": (DType.FLOAT32, ((1, 1), (heads, 1))),
+        "logits": (DType.FLOAT32, ((entries, heads),)),
+        "values": (DType.FLOAT32, ((entries, geometry.value_dim),)),
+    }
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,7 +113,7 @@ class Output:
 
     def nodes(self) -> Iterator[Node]:
         for branch in self.branches:
-            yield from branch.nodes()
+            yield from branch.parts().values()
 
 
 class Inherit(StrEnum):
@@ -216,8 +234,3 @@ class Graph:
         variables |= {item.name: item.type for item in self.states}
         variables |= {item.name: item.type for item in self.parameters}
         return Scope(side, self.geometry, variables)
-
-    @property
-    def has_state(self) -> bool:
-        """Whether anything is kept per request between steps."""
-        return bool(self.states)

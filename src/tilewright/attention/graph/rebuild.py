@@ -18,9 +18,7 @@ def make_node(op: Op, inputs: tuple[Node, ...], scope: Scope, source: str) -> No
 
 def keep(node: Node, inputs: tuple[Node, ...], _scope: Scope) -> Node:
     """The same node, or a copy of it if its inputs have changed."""
-    if len(inputs) == len(node.inputs) and all(map(_same, inputs, node.inputs)):
-        return node
-    return replace(node, inputs=inputs)
+    return node if inputs == node.inputs else replace(node, inputs=inputs)
 
 
 def rebuild(graph: Graph, transform: Transform) -> Graph:
@@ -61,7 +59,3 @@ def _branch(branch: Branch, new: dict[Node, Node]) -> Branch:
         None if branch.gate is None else new[branch.gate],
         estimate,
     )
-
-
-def _same(left: Node, right: Node) -> bool:
-    return left is right

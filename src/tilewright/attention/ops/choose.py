@@ -7,6 +7,7 @@ from tilewright.attention.ops.rule import (
     lifted,
     need_integers,
     need_rank_two,
+    number_type,
 )
 
 
@@ -24,9 +25,7 @@ class Select(Op):
         bools = {x.dtype is DType.BOOL, y.dtype is DType.BOOL}
         if len(bools) == 2:
             raise self.refuse("y", y, f"the kind of element that x {x} has", "Cast one of them")
-        integers = x.dtype.is_integer and y.dtype.is_integer
-        number = DType.INT32 if integers else DType.FLOAT32
-        return broadcast(self, inputs, DType.BOOL if True in bools else number)
+        return broadcast(self, inputs, DType.BOOL if True in bools else number_type((x, y)))
 
 
 class Gather(Op):

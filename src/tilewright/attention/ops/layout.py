@@ -6,7 +6,6 @@ from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueTyp
 from tilewright.attention.ops.example import PER_HEAD, QUERY, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
-    check_whole,
     lifted,
     need_float,
     need_format,
@@ -35,12 +34,9 @@ class Reshape(Op):
     """
 
     operands = ("x",)
+    minima = (("rows", 1), ("columns", 1))
     rows: int
     columns: int
-
-    def __post_init__(self) -> None:
-        check_whole(self, "rows", self.rows, least=1)
-        check_whole(self, "columns", self.columns, least=1)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -58,14 +54,14 @@ class _Part(Op):
 
     operands = ("x",)
     dims = (1, 2)
+    minima = (("start", 0),)
     start: int
     end: int
     dim: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "start", self.start, least=0)
-        check_whole(self, "end", self.end, least=self.start)
+        self.check_whole("end", self.start)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs

@@ -12,7 +12,7 @@ from tilewright.attention.graph import (
     ValueType,
 )
 from tilewright.attention.ops.example import Example
-from tilewright.attention.ops.rule import INDEXER_ONLY, check_whole
+from tilewright.attention.ops.rule import INDEXER_ONLY
 
 
 class _Named(Op):
@@ -113,11 +113,8 @@ class PromptMass(_Mass):
     prompt shorter than ``window`` is observed whole.
     """
 
+    minima = (("window", 1),)
     window: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "window", self.window, least=1)
 
 
 def wants_mass(graph: Graph) -> bool:

@@ -7,7 +7,6 @@ from tilewright.attention.ops.example import CENTROIDS, PER_HEAD, SCORES, Exampl
 from tilewright.attention.ops.rule import (
     INDEXER_ONLY,
     OneValue,
-    check_whole,
     need_float,
     need_format,
     need_rank_two,
@@ -114,15 +113,11 @@ class PoolPages(OneValue):
     spans_row = True
     sides = INDEXER_ONLY
     formats = (FORMAT.RAGGED, FORMAT.PAGED)
+    minima = (("before", 0), ("after", 0))
     kind: Kind
     before: int = 0
     after: int = 0
     span: Span = Span.MIDDLE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "before", self.before, least=0)
-        check_whole(self, "after", self.after, least=0)
 
 
 class ShiftPages(OneValue):

@@ -5,7 +5,6 @@ from dataclasses import replace
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
 from tilewright.attention.ops.example import PER_HEAD, SCORES, Example, page, pages, row
 from tilewright.attention.ops.rule import (
-    check_whole,
     lifted,
     need_format,
     need_number,
@@ -84,12 +83,9 @@ class ArgTop(Op):
 
     operands = ("x",)
     dims = (1, 2)
+    minima = (("k", 1),)
     k: int
     dim: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "k", self.k, least=1)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -108,12 +104,9 @@ class InterleavedReduction(Op):
 
     operands = ("x",)
     dims = (1, 2)
+    minima = (("k", 1),)
     dim: int = 1
     k: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "k", self.k, least=1)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
