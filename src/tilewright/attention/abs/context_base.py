@@ -14,24 +14,11 @@ Item = TypeVar("Item")
 class TraceList(list[Item], Generic[Item]):
     """A list of a trace, for reading: ops enter the graph by being called."""
 
-    def append(self, _item: Any) -> Never:
-        self._refuse()
-
-    def extend(self, _items: Any) -> Never:
-        self._refuse()
-
-    def insert(self, _index: Any, _item: Any) -> Never:
-        self._refuse()
-
-    def __setitem__(self, _index: Any, _item: Any) -> Never:
-        self._refuse()
-
-    def __iadd__(self, _items: Any) -> Never:  # type: ignore[misc]
-        self._refuse()
-
-    def _refuse(self) -> Never:
+    def _refuse(self, *_arguments: Any) -> Never:
         fix = "call ops of the library in profile: a call enters the graph by itself"
         raise OperandError("a list of ctx", "a write to it", "reads", fix)
+
+    append = extend = insert = __setitem__ = __iadd__ = _refuse
 
 
 class ContextBase:

@@ -56,14 +56,6 @@ def parse_fields(declared: object, method: str = "create_cache") -> dict[str, Fi
     return {name: _parse_field(method, name, value) for name, value in declared.items()}
 
 
-def check_disjoint(fields: Mapping[str, FieldSpec], requested: Mapping[str, FieldSpec]) -> None:
-    """Refuse a name that both methods declare."""
-    for name in requested:
-        if name in fields:
-            found = f"a field {name!r}, which create_cache declares too"
-            raise FieldError("create_request_cache", found, "a new name", "rename one of them")
-
-
 def _parse_field(method: str, name: object, value: object) -> FieldSpec:
     if not isinstance(name, str) or not name.isidentifier():
         raise FieldError(method, f"the name {name!r}", "an identifier", "rename it")
@@ -72,7 +64,11 @@ def _parse_field(method: str, name: object, value: object) -> FieldSpec:
         raise FieldError(method, found, expected, "keys and values are there already")
     where = f"{method}, field {name!r}"
     spec = value if isinstance(value, FieldSpec) else _typed(where, value)
-    return FieldSpec(_shape(where, spec.shape), spec.dtype, float(spec.initial), _inherit(spec))
+    shape = _shape(where, spec.shape)
+    if spec.inherit not in list(Inherit):
+        expected = f"one of {', '.join(Inherit)}"
+        raise FieldError("FieldSpec", f"inherit={spec.inherit!r}", expected, "change it")
+    return FieldSpec(shape, spec.dtype, float(spec.initial), Inherit(spec.inherit))
 
 
 def _typed(where: str, value: object) -> FieldSpec:
@@ -83,9 +79,8 @@ def _typed(where: str, value: object) -> FieldSpec:
     try:
         return FieldSpec(value[0], resolve_dtype(value[1]))  # type: ignore[index,arg-type]
     except SpecError as error:
-        raise FieldError(
-            where, f"the element type {error.found}", error.expected, error.fix
-        ) from None
+        found = f"the element type {error.found}"
+        raise FieldError(where, found, error.expected, error.fix) from None
 
 
 def _shape(where: str, value: object) -> tuple[int, int]:
@@ -93,24 +88,9 @@ def _shape(where: str, value: object) -> tuple[int, int]:
         isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in value
     )
     if not whole or len(value) != 2:  # type: ignore[arg-type]
-        expected, fix = (
-            "two sizes of at least 1",
-            "return (rows, columns), or ((rows, columns), dtype)",
-        )
-        raise FieldError(where, repr(value), expected, fix)
+        fix = "return (rows, columns), or ((rows, columns), dtype)"
+        raise FieldError(where, repr(value), "two sizes of at least 1", fix)
     return (value[0], value[1])  # type: ignore[index]
-
-
-def _inherit(spec: FieldSpec) -> Inherit:
-    if spec.inherit not in list(Inherit):
-        expected = f"one of {', '.join(Inherit)}"
-        raise FieldError("FieldSpec", f"inherit={spec.inherit!r}", expected, "change it")
-    return Inherit(spec.inherit)
-
-
-def num_bytes(spec: FieldSpec, dtype: DType) -> int:
-    rows, columns = spec.shape
-    return -(-rows * columns * dtype.bits // 8)
 
 
 MetaInfo = dict[str, tuple[tuple[int, int], DType]]
@@ -178,7 +158,10 @@ class FlowBase(ABC):
         self.kv_cache_dtype, self.q_data_type, self.intermediate_dtype = map(resolve_dtype, dtypes)
         self.field_specs = parse_fields(declared)
         self.request_specs = parse_fields(requested, "create_request_cache")
-        check_disjoint(self.field_specs, self.request_specs)
+        for name in self.request_specs:
+            if name in self.field_specs:
+                found = f"a field {name!r}, which create_cache declares too"
+                raise FieldError("create_request_cache", found, "a new name", "rename one of them")
         own = self._meta_info(self.field_specs)
         self.request_cache_meta_info = self._meta_info(self.request_specs)
         kept = {name: (shape, self.kv_cache_dtype) for name, shape in reserved.items()}

@@ -51,8 +51,8 @@ def _operand_read_again(read: ReadAgain) -> Lint:
 
 
 def _unused_values(trace: Trace) -> Iterator[Lint]:
-    roots = [write.value for write in trace.field_writes + trace.overwritten]
-    roots += [write.value for write in trace.state_writes]
+    roots = [write.value for write in (*trace.field_writes.values(), *trace.overwritten)]
+    roots += [write.value for write in trace.state_writes.values()]
     roots += list(trace.output.nodes()) if trace.output else []
     needed = set(walk(roots))
     used = {item for node in trace.nodes for item in node.inputs}

@@ -166,18 +166,17 @@ def _settle(
         fix = "end forward_indexer with topK()(score, o, ctx=ctx) or another selection"
         where = f"flow {name!r}, forward_indexer"
         raise TerminalError(where, "no terminal", "exactly one", fix, name, "forward_indexer")
-    saved = {write.target for write in indexer.state_writes}
-    starts = {write.target: write for write in cache.field_writes}
+    saved = set(indexer.state_writes)
     _check_request_reads(flow, indexer, saved)
     specs = _specs(flow) | (flow.request_specs or {})
     states = tuple(
-        _state(name, spec, indexer.scope.variables[name], starts.get(name))
+        _state(name, spec, indexer.scope.variables[name], cache.field_writes.get(name))
         for name, spec in specs.items()
         if name in saved
     )
     kept = tuple(
         write
-        for write in cache.field_writes
+        for write in cache.field_writes.values()
         if write.target not in saved or not isinstance(write.value.op, Constant)
     )
     graph = Graph(
@@ -188,11 +187,17 @@ def _settle(
         parameters=tuple(item.for_graph(label) for item, label in indexer.parameters.items()),
         inputs=tuple((label, indexer.scope.variables[label]) for label in inputs),
         field_writes=kept,
-        state_writes=tuple(indexer.state_writes),
+        state_writes=tuple(indexer.state_writes.values()),
         output=indexer.output,
         partial_pages=bool(flow.partial_pages),
     )
-    return rebuild(graph, _reads_of(saved))
+
+    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
+        if isinstance(node.op, FieldRead) and node.op.variable in saved:
+            return replace(node, op=StateRead(node.op.variable))
+        return keep(node, inputs, scope)
+
+    return rebuild(graph, transform)
 
 
 def _check_request_reads(flow: FlowBase, indexer: Trace, saved: set[str]) -> None:
@@ -220,15 +225,6 @@ def _state(name: str, spec: FieldSpec, kind: ValueType, start: FieldWrite | None
     if start is not None and isinstance(start.value.op, Constant):
         initial = start.value.op.value
     return StateVar(name, kind, initial, Inherit(spec.inherit))
-
-
-def _reads_of(saved: set[str]) -> Callable[[Node, tuple[Node, ...], Scope], Node]:
-    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
-        if isinstance(node.op, FieldRead) and node.op.variable in saved:
-            return replace(node, op=StateRead(node.op.variable))
-        return keep(node, inputs, scope)
-
-    return transform
 
 
 def _specs(flow: FlowBase) -> dict[str, FieldSpec]:
