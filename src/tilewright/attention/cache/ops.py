@@ -22,7 +22,6 @@ from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Operand, Value, lower
 from tilewright.attention.graph import FORMAT, DType, Op, Side, Span
 from tilewright.attention.ops import layout, leaf, linear, page_axis, selection
-from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
 
 
@@ -179,5 +178,5 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
     Values of a page come as fields and arguments, and it selects no pages, so sources and
     selections have no op object here.
     """
-    without = (*ops_of(leaf.EXAMPLES), *ops_of(selection.EXAMPLES))
+    without = (*leaf.OPS, *selection.OPS)
     return op_classes(module, table, Side.CACHE, CacheOp, _BASES, without=without)

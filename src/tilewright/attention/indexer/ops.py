@@ -15,7 +15,6 @@ from tilewright.attention.abs.value import Value, lower
 from tilewright.attention.graph import FORMAT, DType, Op, Side, Span
 from tilewright.attention.indexer.select import SELECTION_BASES
 from tilewright.attention.ops import leaf, linear, page_axis, selection
-from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import OperandError
@@ -253,7 +252,7 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
     Sources come as arguments and fields, and some selections have objects of other names.
     """
     without = (
-        *ops_of(leaf.EXAMPLES),
+        *leaf.OPS,
         selection.ApproxTopK,
         selection.SelectedTokens,
         selection.Threshold,

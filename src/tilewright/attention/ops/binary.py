@@ -1,7 +1,6 @@
 """Element-wise ops on two values."""
 
 from tilewright.attention.graph import DType, Scope, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, QUERY, WHOLE, Example, row
 from tilewright.attention.ops.rule import TwoValues, need_integers
 
 
@@ -86,10 +85,7 @@ class ShiftRight(IntegerBinary):
     """``x >> y`` that keeps the sign. y outside 0..31 gives 0, or -1 for negative x."""
 
 
-EXAMPLES = (
-    *(Example(op(), (QUERY, CENTROIDS)) for op in (Add, Multiply, Maximum, Minimum, Divide, Pow)),
-    *(
-        Example(op(), (WHOLE, row(1, 1, DType.INT32)))
-        for op in (FloorDivide, Remainder, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
-    ),
+OPS = (
+    *(Add, Multiply, Maximum, Minimum, Divide, Pow),
+    *(FloorDivide, Remainder, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight),
 )

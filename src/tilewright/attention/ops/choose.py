@@ -1,7 +1,6 @@
 """Choosing between values, and picking entries by index."""
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, MASK, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
     lifted,
@@ -58,8 +57,4 @@ class Gather(Op):
         return broadcast(self, both, x.dtype.computed).with_shape(*sizes, token_axes=tokens)
 
 
-EXAMPLES = (
-    Example(Select(), (MASK, SCORES, row(1, 1))),
-    Example(Gather(2), (CENTROIDS, row(1, 8, DType.INT32))),
-    Example(Gather(0), (SCORES, row(1, 1, DType.INT32))),
-)
+OPS = (Select, Gather)

@@ -1,7 +1,6 @@
 """Comparisons: as bools, and as additive masks."""
 
 from tilewright.attention.graph import DType
-from tilewright.attention.ops.example import CENTROIDS, QUERY, Example
 from tilewright.attention.ops.rule import TwoValues
 
 
@@ -65,10 +64,7 @@ class WhereLessEqual(AdditiveMask):
     """0 where x <= y, else -1e30."""
 
 
-EXAMPLES = tuple(
-    Example(op(), (QUERY, CENTROIDS))
-    for op in (
-        *(Equal, NotEqual, Greater, GreaterEqual, Less, LessEqual),
-        *(WhereEqual, WhereNotEqual, WhereGreater, WhereGreaterEqual, WhereLess, WhereLessEqual),
-    )
+OPS = (
+    *(Equal, NotEqual, Greater, GreaterEqual, Less, LessEqual),
+    *(WhereEqual, WhereNotEqual, WhereGreater, WhereGreaterEqual, WhereLess, WhereLessEqual),
 )

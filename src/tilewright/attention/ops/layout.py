@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.example import PER_HEAD, QUERY, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
     lifted,
@@ -144,11 +143,4 @@ class Rope(Op):
         return broadcast(self, inputs, DType.FLOAT32)
 
 
-EXAMPLES = (
-    Example(Transpose(), (PER_HEAD,)),
-    Example(Reshape(2, 2), (PER_HEAD,)),
-    Example(MaskSlice(0, 8, 2), (QUERY,)),
-    Example(Slice(0, 8, 2), (QUERY,)),
-    Example(Concat(2), (SCORES, PER_HEAD)),
-    Example(Rope(), (QUERY, row(1, 1, DType.INT32))),
-)
+OPS = (Transpose, Reshape, MaskSlice, Slice, Concat, Rope)

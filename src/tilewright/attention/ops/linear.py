@@ -1,7 +1,6 @@
 """Products of values."""
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, QUERY, Example, field, page, parameter
 from tilewright.attention.ops.rule import (
     INDEXER_ONLY,
     broadcast,
@@ -130,15 +129,4 @@ class LearnedDescriptor(Op):
         return scope.per_page((self.heads * self.descriptors, self.rank), DType.FLOAT32)
 
 
-EXAMPLES = (
-    Example(GeMM(), (QUERY, CENTROIDS)),
-    Example(GeMM(), (QUERY, parameter(32, 64))),
-    Example(GeMM(), (QUERY, parameter(4, 32, 64))),
-    Example(Kron((1,)), (QUERY, field(2, 64))),
-    Example(FactorScore(4, 2, 8), (QUERY, parameter(4, 64, 8), field(8, 8))),
-    Example(
-        LearnedDescriptor(4, 2, 8),
-        (page(16, 64), parameter(4, 16, 2), parameter(4, 64, 8)),
-        Side.CACHE,
-    ),
-)
+OPS = (GeMM, Kron, FactorScore, LearnedDescriptor)

@@ -3,7 +3,6 @@
 from enum import StrEnum
 
 from tilewright.attention.graph import FORMAT, Scope, Span, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, PER_HEAD, SCORES, Example
 from tilewright.attention.ops.rule import (
     INDEXER_ONLY,
     OneValue,
@@ -150,12 +149,4 @@ class AcrossHeads(OneValue):
     kind: Kind = Kind.SUM
 
 
-EXAMPLES = (
-    Example(Softmax(0, 0.125), (PER_HEAD,)),
-    Example(Normalize(), (SCORES,)),
-    Example(Conv1d((((0.5,),), ((0.25,),))), (SCORES,)),
-    Example(CumSum(0), (SCORES,)),
-    Example(PoolPages(Kind.MAX, 1, 1), (SCORES,)),
-    Example(ShiftPages(1), (CENTROIDS,)),
-    Example(AcrossHeads(), (SCORES,)),
-)
+OPS = (Softmax, Normalize, Conv1d, CumSum, PoolPages, ShiftPages, AcrossHeads)

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
-from tilewright.attention.ops.example import PER_HEAD, SCORES, Example, page, pages, row
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
 from tilewright.attention.ops.rule import (
     lifted,
     need_format,
@@ -140,18 +139,11 @@ class L2NormInterleave(InterleavedReduction):
     """Square root of the sum of squares of each group of ``k`` neighbours."""
 
 
-EXAMPLES = (
-    Example(Sum(2), (pages(4, 64),)),
-    Example(Mean(1), (page(16, 64),), Side.CACHE),
-    Example(Mean(0), (SCORES,)),
-    Example(Max(2), (PER_HEAD,)),
-    Example(Min(1), (page(16, 64),), Side.CACHE),
-    Example(L2Norm(2), (page(16, 64),), Side.CACHE),
-    Example(ArgMax(0), (SCORES,)),
-    Example(ArgTop(8), (row(1, 64),)),
-)
-
-EXAMPLES_OF_NEIGHBOURS = tuple(
-    Example(op(1, 4), (page(16, 64),), Side.CACHE)
-    for op in (SumInterleave, MeanInterleave, MaxInterleave, MinInterleave, L2NormInterleave)
+OPS = (Sum, Mean, Max, Min, L2Norm, ArgMax, ArgTop)
+OPS_OF_NEIGHBOURS = (
+    SumInterleave,
+    MeanInterleave,
+    MaxInterleave,
+    MinInterleave,
+    L2NormInterleave,
 )

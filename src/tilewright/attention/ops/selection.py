@@ -3,7 +3,6 @@
 import math
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
-from tilewright.attention.ops.example import MASK, PER_HEAD, SCORES, Example
 from tilewright.attention.ops.rule import (
     INDEXER_ONLY,
     broadcast,
@@ -169,14 +168,7 @@ def _check_limits(op: "TopP | Threshold") -> None:
         op.check_whole("max_pages", max(op.min_pages, 1))
 
 
-EXAMPLES = (
-    Example(TopK(), (SCORES,)),
-    Example(TopK(8, per_head=True), (PER_HEAD,)),
-    Example(ApproxTopK(0.1), (SCORES,)),
-    Example(TopP(0.9), (SCORES,)),
-    Example(Threshold(0.01), (SCORES,)),
-    Example(Union(), (MASK, MASK)),
-    Example(Intersection(), (MASK, MASK)),
-    Example(Complement(), (MASK,)),
-    Example(SelectedTokens(), (MASK,)),
+OPS = (
+    *(TopK, ApproxTopK, TopP, Threshold),
+    *(Union, Intersection, Complement, SelectedTokens),
 )
