@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tilewright.attention.abs.argument import FieldMap, OutputSlot
@@ -64,13 +65,15 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
         found, expected = f"a geometry of kind {geometry.kind}", f"kind {flow.kind}"
         fix = "use Geometry.gqa for vFlow and Geometry.mla for vFlowMLA"
         raise FlowInitError(f"flow {named!r}", found, expected, fix, flow=named)
-    _guarded(named, "create_cache", lambda: flow.initialize_for(geometry))
+    _guarded(named, "create_cache", flow.initialize_for, geometry)
     inputs = own_inputs(flow, named)
     variables = _variables(flow, geometry, inputs)
     parameters = _parameters_of(flow)
-    cache = _trace_cache(flow, named, Scope(Side.CACHE, geometry, variables), parameters)
+    cache = Trace(named, "forward_cache", Scope(Side.CACHE, geometry, variables), parameters)
+    _trace_cache(flow, cache)
     scope = Scope(Side.INDEXER, geometry, variables)
-    indexer = _trace_indexer(flow, named, scope, parameters, tuple(inputs))
+    indexer = Trace(named, "forward_indexer", scope, parameters)
+    _trace_indexer(flow, indexer, tuple(inputs))
     read_again = resolve_in_place(indexer)
     graph = _settle(flow, named, cache, indexer, ("q", *inputs))
     verify_graph(graph)
@@ -119,26 +122,13 @@ def _parameters_of(flow: FlowBase) -> dict[Parameter, str]:
     return {item: f"param.{attribute}" for attribute, item in own.items()}
 
 
-def _trace_cache(
-    flow: FlowBase, name: str, scope: Scope, parameters: dict[Parameter, str]
-) -> Trace:
-    trace = Trace(name, "forward_cache", scope, parameters)
-    fields = _register_fields(trace, flow)
-    context = CacheContext(trace)
-    _guarded(
-        name, trace.method, lambda: flow.forward_cache(fields, loc=PageLocation(), ctx=context)
-    )
-    return trace
+def _trace_cache(flow: FlowBase, trace: Trace) -> None:
+    fields, context = _register_fields(trace, flow), CacheContext(trace)
+    call = partial(flow.forward_cache, fields, loc=PageLocation(), ctx=context)
+    _guarded(trace.flow, trace.method, call)
 
 
-def _trace_indexer(
-    flow: FlowBase,
-    name: str,
-    scope: Scope,
-    parameters: dict[Parameter, str],
-    inputs: tuple[str, ...],
-) -> Trace:
-    trace = Trace(name, "forward_indexer", scope, parameters)
+def _trace_indexer(flow: FlowBase, trace: Trace, inputs: tuple[str, ...]) -> None:
     query = trace.scope.variables["q"]
     trace.register("q", vTensor((0, *query.shape), query.dtype, None, query.format))
     slot = OutputSlot(trace)
@@ -147,8 +137,7 @@ def _trace_indexer(
     q = Value(trace, trace.add_input("q"))
     context = IndexerContext(trace)
     context.inputs = {extra: Value(trace, trace.add_input(extra)) for extra in inputs}
-    _guarded(name, trace.method, lambda: flow.forward_indexer(q, slot, fields, context))
-    return trace
+    _guarded(trace.flow, trace.method, flow.forward_indexer, q, slot, fields, context)
 
 
 def _register_fields(trace: Trace, flow: FlowBase) -> FieldMap:
@@ -231,10 +220,10 @@ def _specs(flow: FlowBase) -> dict[str, FieldSpec]:
     return flow.field_specs or {}
 
 
-def _guarded(flow: str, method: str, call: Callable[[], Result]) -> Result:
+def _guarded(flow: str, method: str, call: Callable[..., Result], *arguments: object) -> Result:
     """Run the author's code; whatever it raises gets flow, method and line."""
     try:
-        return call()
+        return call(*arguments)
     except FlowError as error:
         source = error.source or raising_line(error)
         raise error.located(flow=flow, method=method, source=source) from error

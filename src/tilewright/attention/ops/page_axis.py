@@ -48,21 +48,27 @@ class Softmax(_AlongAxis):
     span: Span = Span.MIDDLE
 
 
-class Normalize(OneValue):
+class _OverRow(OneValue):
+    spans_row = True
+    sides = INDEXER_ONLY
+
+
+class _OfFloats(_OverRow):
+    need = need_float
+    formats = (FORMAT.RAGGED,)
+    result = None
+
+
+class Normalize(_OfFloats):
     """x divided by ``max(sqrt(sum of squares over the pages of span), 1e-12)``, per inner position.
 
     RAGGED. Pages outside ``span`` pass through.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
-    need = need_float
-    formats = (FORMAT.RAGGED,)
-    result = None
     span: Span = Span.MIDDLE
 
 
-class Conv1d(OneValue):
+class Conv1d(_OfFloats):
     """Causal and depth-wise over pages: ``out[p] = sum_k weight[k] * x[p - k]``, with zeros before
     the first page of ``span``.
 
@@ -70,11 +76,6 @@ class Conv1d(OneValue):
     are not read and pass through.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
-    need = need_float
-    formats = (FORMAT.RAGGED,)
-    result = None
     weight: Weights
     span: Span = Span.MIDDLE
 
@@ -102,15 +103,13 @@ class CumSum(_AlongAxis):
     span: Span = Span.MIDDLE
 
 
-class PoolPages(OneValue):
+class PoolPages(_OverRow):
     """Reduction over neighbouring pages: ``out[p] = kind of x[p - before .. p + after]``.
 
     Only pages of ``span`` are read: at its ends the window is shorter (and a mean divides by less).
     Pages outside ``span`` pass through. x is RAGGED or PAGED.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
     formats = (FORMAT.RAGGED, FORMAT.PAGED)
     minima = (("before", 0), ("after", 0))
     kind: Kind
@@ -119,15 +118,13 @@ class PoolPages(OneValue):
     span: Span = Span.MIDDLE
 
 
-class ShiftPages(OneValue):
+class ShiftPages(_OverRow):
     """The value of another page: ``out[p] = x[p + offset]``, and ``fill`` beyond the ends.
 
     All pages of the row take part, reserved ones too. x is RAGGED or PAGED. The tokens of another
     page are ordinary entries here; those that are not there are computed from 0.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
     need = need_rank_two
     formats = (FORMAT.RAGGED, FORMAT.PAGED)
     result = None
@@ -138,14 +135,12 @@ class ShiftPages(OneValue):
         return super().infer(inputs, scope).with_shape(*inputs[0].shape)
 
 
-class AcrossHeads(OneValue):
+class AcrossHeads(_OverRow):
     """Reduction over the KV heads of one request, so that its rows get one value: same shape.
 
     With it all KV heads of a request can share a selection.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
     kind: Kind = Kind.SUM
 
 
