@@ -21,8 +21,7 @@ class Latest(Scored):
         self.position = PageIndex()
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
-        position: Value = self.position(ctx=ctx)
-        return position
+        return self.position(ctx=ctx)
 
 
 @register("streaming_llm")

@@ -56,7 +56,7 @@ class PageHash:
 
     def __call__(self, ctx: ContextBase) -> Value:
         layer, head, step, page = (name(ctx=ctx) for name in self.names)
-        stirred: Value = _mixed(layer * 0 + _int32(self.seed)) + layer
+        stirred = _mixed(layer * 0 + _int32(self.seed)) + layer
         for number in (head, step, page):
             stirred = _mixed(stirred) + number
         return _mixed(stirred) & 0xFFFFFF
