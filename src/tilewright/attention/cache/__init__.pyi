@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from tilewright.attention.abs.context_base import CacheContext as CacheContext
+from tilewright.attention.abs.context_base import ctx as ctx
 from tilewright.attention.abs.value import Value
-from tilewright.attention.cache.ops import CacheContext as CacheContext
 from tilewright.attention.cache.ops import CacheOp
 from tilewright.attention.cache.ops import Fill as Fill
-from tilewright.attention.cache.ops import ctx as ctx
 from tilewright.attention.cache.ops import get_ctx as get_ctx
 
 class _Op(CacheOp):

@@ -1,13 +1,12 @@
 """Op objects of forward_cache: ``op(x, output, loc=loc, ctx=ctx)``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 from tilewright.attention.abs.argument import FieldValue
-from tilewright.attention.abs.context_base import ContextBase
+from tilewright.attention.abs.context_base import CacheContext, ContextBase, PageLocation, ctx
 from tilewright.attention.abs.op import (
     SHARED_BASES,
     Bases,
@@ -25,30 +24,8 @@ from tilewright.attention.ops import layout, leaf, linear, page_axis, selection
 from tilewright.attention.ops.unary import Cast
 
 
-class CacheContext(ContextBase):
-    """Geometry of the pages that a trace is made for. Pool sizes are 0: a trace has no pool."""
-
-    name = "cache"
-
-    def __init__(self, trace: Trace | None = None) -> None:
-        super().__init__(trace)
-        self.head_num = 1
-        self.max_new_tokens_per_batch = 0
-        self.total_num_pages = 0
-        self.total_num_blocks = 0
-
-
-ctx = CacheContext()
-"""A context without a trace, for tools that read its fields."""
-
-
 def get_ctx() -> CacheContext:
     return ctx
-
-
-@dataclass(frozen=True, slots=True)
-class PageLocation:
-    """``loc``: the page that ``forward_cache`` is called for. Ops know it; flows pass it on."""
 
 
 class CacheOp(vOp):

@@ -6,11 +6,11 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tilewright.attention.abs.argument import FieldMap, OutputSlot
+from tilewright.attention.abs.context_base import CacheContext, IndexerContext, PageLocation
 from tilewright.attention.abs.in_place import resolve_in_place
 from tilewright.attention.abs.tensor import Parameter, vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
-from tilewright.attention.cache.ops import CacheContext, PageLocation
 from tilewright.attention.flow.flow import FieldSpec, FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
 from tilewright.attention.flow.loader import fix_of, raising_line
@@ -31,7 +31,6 @@ from tilewright.attention.graph import (
     rebuild,
     verify_graph,
 )
-from tilewright.attention.indexer.ops import IndexerContext
 from tilewright.attention.ops.leaf import Constant, FieldRead, StateRead
 from tilewright.errors import (
     FieldError,

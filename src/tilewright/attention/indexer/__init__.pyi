@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from tilewright.attention.abs.context_base import IndexerContext as IndexerContext
+from tilewright.attention.abs.context_base import MetaData as MetaData
 from tilewright.attention.abs.op import vOp
 from tilewright.attention.abs.tensor import Parameter as Parameter
 from tilewright.attention.abs.value import Value
 from tilewright.attention.indexer.ops import GeMV as GeMV
-from tilewright.attention.indexer.ops import IndexerContext as IndexerContext
 from tilewright.attention.indexer.ops import Load as Load
-from tilewright.attention.indexer.ops import MetaData as MetaData
 from tilewright.attention.indexer.ops import Save as Save
 from tilewright.attention.indexer.ops import get_ctx as get_ctx
 from tilewright.attention.indexer.select import Attend as Attend
