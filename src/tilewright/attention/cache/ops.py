@@ -45,8 +45,7 @@ class CacheOp(vOp):
         args, ctx = split_context(args, ctx)
         if args and isinstance(args[-1], PageLocation):
             args = args[:-1]
-        bound = self.bind(args, kwargs)
-        operands, output = self._split(bound, output)
+        operands, output = self._split(self.bind(args, kwargs), output)
         trace = trace_of(type(self).__name__, (*operands, output), ctx)
         return self.store(trace, self.lower(trace, *operands), output)
 
@@ -63,9 +62,6 @@ class CacheOp(vOp):
             raise self._error(found, "a cache field or None", 'pass cache["name"]')
         trace.write_field(output.field, value.node)
         return output
-
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        return args if not kwargs else super().bind(args, kwargs)
 
     def _split(self, args: tuple[Any, ...], output: Any) -> tuple[tuple[Any, ...], Any]:
         """Operands, and the field behind them if it was given by position."""

@@ -74,7 +74,7 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
     indexer = Trace(named, "forward_indexer", scope, parameters)
     _trace_indexer(flow, indexer, tuple(inputs))
     read_again = resolve_in_place(indexer)
-    graph = _settle(flow, named, cache, indexer, ("q", *inputs))
+    graph = _settle(flow, cache, indexer, ("q", *inputs))
     verify_graph(graph)
     return TracedFlow(graph, lint_flow(graph, cache, indexer, read_again))
 
@@ -147,9 +147,8 @@ def _register_fields(trace: Trace, flow: FlowBase) -> FieldMap:
     return FieldMap(trace, names)
 
 
-def _settle(
-    flow: FlowBase, name: str, cache: Trace, indexer: Trace, inputs: tuple[str, ...]
-) -> Graph:
+def _settle(flow: FlowBase, cache: Trace, indexer: Trace, inputs: tuple[str, ...]) -> Graph:
+    name, geometry, variables = indexer.flow, indexer.scope.geometry, indexer.scope.variables
     if indexer.output is None:
         fix = "end forward_indexer with topK()(score, o, ctx=ctx) or another selection"
         where = f"flow {name!r}, forward_indexer"
@@ -157,10 +156,16 @@ def _settle(
     saved = set(indexer.state_writes)
     _check_request_reads(flow, indexer, saved)
     specs = _specs(flow) | (flow.request_specs or {})
+    initial = {label: spec.initial for label, spec in specs.items()}
+    fields = tuple(
+        Field(label, variables[label], initial.get(label, 0.0))
+        for label in (*geometry.reserved_fields, *_specs(flow))
+        if label not in saved
+    )
     states = tuple(
-        _state(name, spec, indexer.scope.variables[name], cache.field_writes.get(name))
-        for name, spec in specs.items()
-        if name in saved
+        _state(label, spec, variables[label], cache.field_writes.get(label))
+        for label, spec in specs.items()
+        if label in saved
     )
     kept = tuple(
         write
@@ -169,11 +174,11 @@ def _settle(
     )
     graph = Graph(
         name=name,
-        geometry=indexer.scope.geometry,
-        fields=_fields(flow, indexer.scope, saved),
+        geometry=geometry,
+        fields=fields,
         states=(*states, *indexer.own_states),
         parameters=tuple(item.for_graph(label) for item, label in indexer.parameters.items()),
-        inputs=tuple((label, indexer.scope.variables[label]) for label in inputs),
+        inputs=tuple((label, variables[label]) for label in inputs),
         field_writes=kept,
         state_writes=tuple(indexer.state_writes.values()),
         output=indexer.output,
@@ -196,15 +201,6 @@ def _check_request_reads(flow: FlowBase, indexer: Trace, saved: set[str]) -> Non
             found, expected = "a read, and no Save", "a Save in forward_indexer"
             error = StateError(f"request cache {name!r}", found, expected, "Save it, or drop it")
             raise error.located(flow=indexer.flow, method=indexer.method, source=node.source)
-
-
-def _fields(flow: FlowBase, scope: Scope, saved: set[str]) -> tuple[Field, ...]:
-    specs = _specs(flow)
-    return tuple(
-        Field(name, scope.variables[name], specs[name].initial if name in specs else 0.0)
-        for name in (*scope.geometry.reserved_fields, *specs)
-        if name not in saved
-    )
 
 
 def _state(name: str, spec: FieldSpec, kind: ValueType, start: FieldWrite | None) -> StateVar:

@@ -56,7 +56,10 @@ class Weights:
 
     def _table(self, name: str, shape: tuple[int, ...], *, layers: bool) -> Parameter:
         if self._given is None:
-            drawn = self._draw(name, shape)
+            # normal, with a variance that keeps the size of what it multiplies
+            generator = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
+            drawn = generator.standard_normal(shape, dtype=np.float32)
+            drawn *= np.float32(1.0 / math.sqrt(shape[-1]))
             return Parameter(drawn[None] if layers else drawn)
         if name not in self._given:
             expected = f"a table {name!r} of shape {shape}"
@@ -68,12 +71,6 @@ class Weights:
             fix = "weights must fit the sizes of the model"
             raise FlowInitError(f"weights {name!r}", f"shape {list(table.shape)}", expected, fix)
         return Parameter(table)
-
-    def _draw(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-        """Normal, with a variance that keeps the size of what it multiplies."""
-        generator = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
-        drawn = generator.standard_normal(shape, dtype=np.float32)
-        return drawn * np.float32(1.0 / math.sqrt(shape[-1]))
 
 
 class Learned(Ready):
@@ -253,10 +250,8 @@ class LearnedBlockSparseMLA(RopeAwareBlockSparseMLA):
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         _, heads, width = q.shape
-        mixed = self.mixture(q.reshape(1, heads * width), self._table(heads, width))
-        return cache["centroids"] @ mixed
-
-    def _table(self, heads: int, width: int) -> Parameter:
         if self.given is None:
-            return Parameter(np.tile(np.eye(width, dtype=np.float32), (1, heads)))
-        return Weights(self.given).matrix("query", width, heads * width)
+            table = Parameter(np.tile(np.eye(width, dtype=np.float32), (1, heads)))
+        else:
+            table = Weights(self.given).matrix("query", width, heads * width)
+        return cache["centroids"] @ self.mixture(q.reshape(1, heads * width), table)
