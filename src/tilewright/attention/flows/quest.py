@@ -14,9 +14,10 @@ from tilewright.attention.ops.page_axis import Kind
 
 
 class Bounded(Scored):
-    """A flow that keeps the largest and smallest key of each page."""
+    """A flow that keeps the largest and smallest key of each page.
 
-    paper = "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference (2406.10774)"
+    From: Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference (2406.10774)
+    """
 
     def key_fields(self, block_size: int, width: int) -> dict[str, tuple[int, int]]:
         return {"max": (1, width), "min": (1, width)}
@@ -32,9 +33,10 @@ class Bounded(Scored):
 
 @register("quest")
 class Quest(Bounded, ScoredFlow):
-    """score(P) = max_g bound_g(P)."""
+    """score(P) = max_g bound_g(P).
 
-    group = "max of bounds"
+    Group: max of bounds
+    """
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         return self.bounds(q, cache).max(1)
@@ -42,9 +44,10 @@ class Quest(Bounded, ScoredFlow):
 
 @register("quest_mla")
 class QuestMLA(Bounded, ScoredFlowMLA):
-    """score(P) = bound(mean_h q_h, P)."""
+    """score(P) = bound(mean_h q_h, P).
 
-    group = "mean of queries"
+    Group: mean of queries
+    """
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         return self.bounds(q.mean(1), cache)
@@ -63,9 +66,9 @@ class QuestGroupSum(Quest):
     """score(P) = sum_g bound_g(P).
 
     As where heads share pages.
-    """
 
-    group = "sum of bounds"
+    Group: sum of bounds
+    """
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         return self.bounds(q, cache).sum(1)
@@ -76,9 +79,9 @@ class QuestMeanQuery(Quest):
     """score(P) = sum over KV heads of bound(mean_g q_g, P).
 
     One choice for all heads of a request.
-    """
 
-    group = "bound of the mean query, sum over KV heads"
+    Group: bound of the mean query, sum over KV heads
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,9 +108,9 @@ class MeanQuestBlend(Quest):
     """score(P) = max_g (a <q_g, c_P> + (1 - a) bound_g(P)).
 
     Between what a page holds on average, c_P, and what it may hold at most; a = 0.5.
-    """
 
-    group = "max of blends"
+    Group: max of blends
+    """
 
     def __init__(self, mean_weight: float = 0.5) -> None:
         super().__init__()

@@ -11,12 +11,13 @@ from tilewright.errors import FlowInitError
 
 
 class Ready:
-    """Facts for the table of flows, and what differs between keys and latents."""
+    """What differs between keys and latents.
 
-    paper: ClassVar[str]
-    """Title of the paper with its arXiv number, or where else the rule comes from."""
-    group: ClassVar[str]
-    """How the query heads of a row come to one choice."""
+    The docstring of a flow ends in facts for the table of flows, or inherits them. ``Group:`` says
+    how the query heads of a row come to one choice, ``From:`` the title of the paper with its arXiv
+    number, or where else the rule comes from.
+    """
+
     keys: ClassVar[str]
     """The field that queries are compared with."""
 
