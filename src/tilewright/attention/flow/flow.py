@@ -1,7 +1,7 @@
 """What an author of a flow derives from: `vFlow`, `vFlowMLA`, and the fields that they declare."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -125,9 +125,14 @@ class FlowBase(ABC):
     def forward_indexer(self, q: Any, o: Any, cache: Any, ctx: Any) -> None:
         """Score pages, and end in exactly one selection."""
 
-    @abstractmethod
+    initialize: Callable[..., None]
+
     def initialize_for(self, geometry: Geometry) -> None:
         """Call ``initialize`` with the sizes of a geometry."""
+        latent = (geometry.value_dim, geometry.rope_dim)
+        widths = latent if self.kind is FlowKind.MLA else (geometry.key_dim,)
+        dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
+        self.initialize(geometry.page_size, *widths, *dtypes)
 
     def get_cache_meta_info(self) -> MetaInfo:
         """Every field with its inner shape and element type, k and v (or latent) included."""
@@ -210,10 +215,6 @@ class vFlow(FlowBase):
         requested = self.create_request_cache(block_size, head_dim)
         self._settle(declared, reserved, requested=requested, block_size=block_size, dtypes=dtypes)
 
-    def initialize_for(self, geometry: Geometry) -> None:
-        dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
-        self.initialize(geometry.page_size, geometry.key_dim, *dtypes)
-
 
 class vFlowMLA(FlowBase):
     """One latent head for all query heads.
@@ -256,7 +257,3 @@ class vFlowMLA(FlowBase):
         reserved = {"latent": (block_size, self.latent_dim)}
         requested = self.create_request_cache(block_size, kv_lora_rank, qk_rope_head_dim)
         self._settle(declared, reserved, requested=requested, block_size=block_size, dtypes=dtypes)
-
-    def initialize_for(self, geometry: Geometry) -> None:
-        dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
-        self.initialize(geometry.page_size, geometry.value_dim, geometry.rope_dim, *dtypes)

@@ -171,22 +171,21 @@ class Parameter:
     layer_rows: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class FieldWrite:
+@dataclass(frozen=True, eq=False)
+class Write:
+    """A value for a variable, by name."""
+
+    target: str
+    value: Node
+    source: str = ""
+
+
+class FieldWrite(Write):
     """Cache side: at the completion of a page the field (or state) gets this value."""
 
-    target: str
-    value: Node
-    source: str = ""
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class StateWrite:
+class StateWrite(Write):
     """Indexer side: the next step reads this value. All writes of a step commit together."""
-
-    target: str
-    value: Node
-    source: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True, repr=False)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from tilewright.attention.graph.graph import Branch, FieldWrite, Graph, Node, StateWrite, part_types
+from tilewright.attention.graph.graph import Branch, Graph, Node, Write, part_types
 from tilewright.attention.graph.op import Scope
 from tilewright.attention.graph.type import FORMAT, Leading, Side, ValueType
 from tilewright.errors import FlowError, GraphError
@@ -73,7 +73,7 @@ def _check_node(graph: Graph, node: Node, scope: Scope, owners: Owners) -> None:
 def _check_writes(
     graph: Graph,
     kind: str,
-    writes: Sequence[FieldWrite | StateWrite],
+    writes: Sequence[Write],
     targets: Mapping[str, ValueType],
 ) -> None:
     for name, count in Counter(write.target for write in writes).items():
