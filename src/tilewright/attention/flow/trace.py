@@ -67,7 +67,9 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
     _guarded(named, "create_cache", flow.initialize_for, geometry)
     inputs = own_inputs(flow, named)
     variables = _variables(flow, geometry, inputs)
-    parameters = _parameters_of(flow)
+    # by the attribute that holds them; those of op objects are named at first use
+    held = {item: name for name, item in vars(flow).items() if isinstance(item, Parameter)}
+    parameters = {item: f"param.{name}" for item, name in held.items()}
     cache = Trace(named, "forward_cache", Scope(Side.CACHE, geometry, variables), parameters)
     _trace_cache(flow, cache)
     scope = Scope(Side.INDEXER, geometry, variables)
@@ -113,12 +115,6 @@ def _variables(
         kind = ValueType(FORMAT.BATCHED, Leading.ONE, tuple(shape), geometry.query_dtype)
         variables[name] = kind
     return variables
-
-
-def _parameters_of(flow: FlowBase) -> dict[Parameter, str]:
-    """Parameters by the attribute that holds them; those of op objects are named at first use."""
-    own = {attribute: item for attribute, item in vars(flow).items() if isinstance(item, Parameter)}
-    return {item: f"param.{attribute}" for attribute, item in own.items()}
 
 
 def _trace_cache(flow: FlowBase, trace: Trace) -> None:

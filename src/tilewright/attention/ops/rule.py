@@ -12,12 +12,14 @@ MASKED = -1e30
 
 
 def need_rank_two(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand with other than two inner axes."""
     if len(value.shape) != 2:
         fix = "use GeMM or FactorScore, which take weights with an axis of heads"
         raise op.refuse(operand, value, "a value of rank 3", fix)
 
 
 def need_number(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand of bools."""
     need_rank_two(op, operand, value)
     if value.dtype is DType.BOOL:
         fix = "use Select(mask, x, y), or Cast it to float32"
@@ -25,17 +27,20 @@ def need_number(op: Op, operand: str, value: ValueType) -> None:
 
 
 def need_float(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand whose elements are no floating-point numbers."""
     need_rank_two(op, operand, value)
     if not value.dtype.is_float:
         raise op.refuse(operand, value, "floating-point numbers", "Cast it to float32 first")
 
 
 def need_integers(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand whose elements are no integers."""
     if not value.dtype.is_integer:
         raise op.refuse(operand, value, "integers", "Cast it to int32 first")
 
 
 def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> None:
+    """Refuse an operand in a format that is not one of ``formats``."""
     if value.format not in formats:
         expected = f"a value in format {' or '.join(item.name for item in formats)}"
         fix = "reduce something per page first"
@@ -45,6 +50,7 @@ def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> Non
 
 
 def need_shape(op: Op, operand: str, value: ValueType, shape: tuple[int, ...], fix: str) -> None:
+    """Refuse an operand of another inner shape."""
     if value.shape != shape:
         raise op.refuse(operand, value, f"inner shape {shape}", fix)
 

@@ -1,7 +1,6 @@
 """Runs a flow on random data and holds the result to the dense definition of attention."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -136,7 +135,8 @@ class _Data:
 
 def _run(graph: Graph, data: _Data, topk: int) -> list[StepOutput]:
     plan = PlanSpec(budget=DefaultBudget(topk=topk), reserved=Reserved(1, 1))
-    spec = SessionSpec(num_kv_heads=data.keys.shape[1], num_pages=NUM_PAGES + 2, plan=plan)
+    heads = data.keys.shape[1]
+    spec = SessionSpec(num_kv_heads=heads, num_pages=NUM_PAGES + 2, plan=plan)
     session = Session(graph, spec)
     mla = graph.geometry.kind is FlowKind.MLA
     tokens = list(range(len(data.keys)))
@@ -151,17 +151,12 @@ def _run(graph: Graph, data: _Data, topk: int) -> list[StepOutput]:
         place = data.prompt + index
         step = session.begin({"verify": [tokens[place]]})
         step.write(0, "verify", *(item[place : place + 1] for item in pieces))
-        given = _inputs(graph, data, index)
+        # ones for whatever else the flow declares
+        given = {name: np.ones((1, heads, *kind.shape)) for name, kind in graph.inputs}
+        given["q"] = data.queries[index : index + 1]
         outputs.append(step.attend(0, {"verify": given})["verify"])
         step.finish()
     return outputs
-
-
-def _inputs(graph: Graph, data: _Data, step: int) -> Mapping[str, Array]:
-    """The query, and ones for whatever else the flow declares."""
-    heads = data.keys.shape[1]
-    given = {name: np.ones((1, heads, *kind.shape)) for name, kind in graph.inputs}
-    return given | {"q": data.queries[step : step + 1]}
 
 
 def _reads_tokens_only(graph: Graph, *, every_page: bool) -> bool:
