@@ -211,9 +211,6 @@ class Graph:
     def __repr__(self) -> str:
         return f"<graph {self.name!r}>"  # graph_text tells the rest
 
-    def cache_roots(self) -> tuple[Node, ...]:
-        return tuple(write.value for write in self.field_writes)
-
     def indexer_roots(self) -> tuple[Node, ...]:
         """Branches in order, then state writes in order."""
         return (*self.output.nodes(), *(write.value for write in self.state_writes))
@@ -225,7 +222,9 @@ class Graph:
 
     def nodes(self, side: Side) -> Iterator[Node]:
         """Nodes of one side, inputs before users."""
-        return walk(self.cache_roots() if side is Side.CACHE else self.indexer_roots())
+        if side is Side.CACHE:
+            return walk(write.value for write in self.field_writes)
+        return walk(self.indexer_roots())
 
     def scope(self, side: Side) -> Scope:
         variables = dict(self.inputs)
