@@ -1,6 +1,5 @@
 """The page ``docs/flows.md``: what each ready flow does, keeps and comes from."""
 
-import re
 from collections.abc import Iterable
 
 from tilewright.attention.flow import FlowBase, trace_flow
@@ -64,27 +63,18 @@ def _table_head() -> list[str]:
 def _row(name: str, flow: FlowBase) -> str:
     graph = trace_flow(flow, GQA if flow.kind is FlowKind.GQA else MLA)
     rule = flow_summary(type(flow))
+    facts = (getattr(flow, fact, "") for fact in ("group", "weights_label", "paper"))
+    group, weights, paper = (str(fact) for fact in facts)
     cells = (
         f"`{name}`",
         f"`{rule}`",
-        _fact("Group", flow),
+        group,
         _kept(graph),
         str(_num_bytes(graph)),
-        str(getattr(flow, "weights_label", "none")),
-        _fact("From", flow),
+        weights or "none",
+        paper,
     )
     return _line(cell.replace("|", "\\|") for cell in cells)
-
-
-def _fact(name: str, flow: FlowBase) -> str:
-    """Return what the nearest docstring of a flow's class and its bases says after a name."""
-    for kind in type(flow).__mro__:
-        found = re.search(
-            rf"^ *{name}: (.+?)\n *(?=[A-Z]\w+: |\n|\Z)", kind.__doc__ or "", re.M | re.S
-        )
-        if found is not None:
-            return " ".join(found[1].split())
-    return ""
 
 
 def _kept(graph: Graph) -> str:

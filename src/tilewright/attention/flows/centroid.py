@@ -15,10 +15,9 @@ from tilewright.attention.flows.ready import Scored, ScoredFlow, ScoredFlowMLA
 
 
 class Centroids(Scored):
-    """score(P) = <mean_g q_g, c_P>, over keys or latents.
+    """score(P) = <mean_g q_g, c_P>, over keys or latents."""
 
-    Group: mean of queries
-    """
+    group = "mean of queries"
 
     def key_fields(self, block_size: int, width: int) -> dict[str, tuple[int, int]]:
         return {"centroids": (1, width)}
@@ -32,10 +31,9 @@ class Centroids(Scored):
 
 @register("block_sparse_attention")
 class BlockSparseAttention(Centroids, ScoredFlow):
-    """score(P) = <mean_g q_g, c_P>.
+    """score(P) = <mean_g q_g, c_P>."""
 
-    From: Kinetics: Rethinking Test-Time Scaling Laws (2506.05333)
-    """
+    paper = "Kinetics: Rethinking Test-Time Scaling Laws (2506.05333)"
 
 
 @register("flash_moba")
@@ -44,9 +42,9 @@ class FlashMoBA(BlockSparseAttention):
 
     The decode rule of FlashMoBA, which speeds up the prefill kernel of MoBA: one choice for the
     whole group. `moba` has the choice for each query head.
-
-    From: Optimizing Mixture of Block Attention (2511.11571)
     """
+
+    paper = "Optimizing Mixture of Block Attention (2511.11571)"
 
 
 @register("fsa")
@@ -54,10 +52,12 @@ class FSA(BlockSparseAttention):
     """score(P) = <mean_g q_g, c_P>.
 
     The decode rule of Flash Sparse Attention, which speeds up the prefill kernel of NSA.
-
-    From: Flash Sparse Attention: An Alternative Efficient Implementation of Native Sparse Attention
-    Kernel (2508.18224)
     """
+
+    paper = (
+        "Flash Sparse Attention: An Alternative Efficient Implementation of Native Sparse"
+        " Attention Kernel (2508.18224)"
+    )
 
 
 @register("moba")
@@ -65,10 +65,10 @@ class MoBA(BlockSparseAttention):
     """score_g(P) = <q_g, c_P>, a choice for each query head.
 
     Head g attends to its own plan's number of pages. The page of the query itself is reserved.
-
-    Group: none: each query head chooses
-    From: MoBA: Mixture of Block Attention for Long-Context LLMs (2502.13189)
     """
+
+    paper = "MoBA: Mixture of Block Attention for Long-Context LLMs (2502.13189)"
+    group = "none: each query head chooses"
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
         o.select((cache["centroids"] @ q.T).topk(per_head=True))
@@ -80,9 +80,9 @@ class CenteredBlockSparseAttention(BlockSparseAttention):
 
     The mean is over the middle pages. It ranks like the plain rule: what is subtracted is one
     number for all pages.
-
-    Group: mean of scores
     """
+
+    group = "mean of scores"
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         plain = (cache["centroids"] @ q.T).mean(2)
@@ -94,9 +94,9 @@ class GQABlockSparseAttention(BlockSparseAttention):
     """score(P) = max_g softmax_P(0.09 <q_g, c_P>).
 
     The softmax is over the middle pages. The factor is about 1 / sqrt(128), and part of the rule.
-
-    Group: max of shares
     """
+
+    group = "max of shares"
 
     SCALE = 0.09
 
@@ -109,9 +109,9 @@ class RunningAvgBlockSparse(BlockSparseAttention):
     """score_t(P) = 0.5 score_(t-1)(P) + <mean_g q_g, c_P>.
 
     The score is 0 when the page is complete.
-
-    From: a built-in rule of Vortex (2606.06453)
     """
+
+    paper = "a built-in rule of Vortex (2606.06453)"
 
     ALPHA = 0.5
 
@@ -134,9 +134,9 @@ class VEnergyGatedCentroid(BlockSparseAttention):
 
     The second factor, the mean L2 norm of the page's values, is by how much they can change the
     output.
-
-    From: a built-in rule of Vortex (2606.06453)
     """
+
+    paper = "a built-in rule of Vortex (2606.06453)"
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
         return {**super().create_cache(block_size, head_dim), "v_energy": (1, 1)}
@@ -154,9 +154,9 @@ class RopeAwareBlockSparseMLA(Centroids, ScoredFlowMLA):
     """score(P) = <mean_h q_h, c_P>.
 
     The whole logit: the query sees both the compressed and the rotated channels.
-
-    From: a built-in rule of Vortex (2606.06453)
     """
+
+    paper = "a built-in rule of Vortex (2606.06453)"
 
 
 @register("rope_unaware_block_sparse_mla")
@@ -213,9 +213,11 @@ class RetroInfer(BlockSparseAttention):
     Page P of n keys enters, if it is not read, as n e^(q.c_P / sqrt(D)) below and
     e^(q.c_P / sqrt(D)) sum_i v_i above the line of the softmax. RetroInfer does so with clusters of
     keys; here a cluster is a page.
-
-    From: RetroInfer: A Vector-Storage Approach for Scalable Long-Context LLM Inference (2505.02922)
     """
+
+    paper = (
+        "RetroInfer: A Vector-Storage Approach for Scalable Long-Context LLM Inference (2505.02922)"
+    )
 
     def create_cache(self, block_size: int, head_dim: int) -> dict[str, tuple[int, int]]:
         self.page_tokens = block_size

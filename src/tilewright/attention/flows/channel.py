@@ -22,10 +22,10 @@ class SparQ(ScoredFlow):
     where |.| are sums of absolute values over all and over the r channels. Softmax over all tokens
     gives an estimated mass. With a_g = the estimated mass of what is read, the output is
     a_g attention + (1 - a_g) mean of all values in complete pages.
-
-    Group: mean of masses
-    From: SparQ Attention: Bandwidth-Efficient LLM Inference (2312.04985)
     """
+
+    paper = "SparQ Attention: Bandwidth-Efficient LLM Inference (2312.04985)"
+    group = "mean of masses"
 
     def __init__(self, channels: int = 32) -> None:
         super().__init__()
@@ -72,10 +72,10 @@ class DoubleSparsity(ScoredFlow):
     """score(P) = max over g and i of <q_g, k_i> on label channels.
 
     That is over heads g and tokens i of P; the label channels were chosen offline.
-
-    Group: max of products
-    From: Post-Training Sparse Attention with Double Sparsity (2408.07092)
     """
+
+    paper = "Post-Training Sparse Attention with Double Sparsity (2408.07092)"
+    group = "max of products"
 
     def __init__(
         self, channels: int = 16, labels: Sequence[int] | None = None, seed: int = 0

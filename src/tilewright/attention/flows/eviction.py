@@ -41,10 +41,10 @@ class TOVA(EvictingFlow):
 
     Token omission via attention: what the last query liked least goes. At the first step the mass
     is that of the prompt's last query, and it is the mean over the group.
-
-    Group: mean of masses
-    From: Transformers are Multi-State RNNs (2401.06104)
     """
+
+    paper = "Transformers are Multi-State RNNs (2401.06104)"
+    group = "mean of masses"
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,11 +66,13 @@ class H2O(EvictingFlow):
     step before it is complete. By the rule of Vortex, which is the default, it grows in steps in
     which the row selects, and in pages that are not reserved at the end; the rest of the mass is
     not in it.
-
-    Group: mean of masses
-    From: H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models
-    (2306.14048)
     """
+
+    paper = (
+        "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models"
+        " (2306.14048)"
+    )
+    group = "mean of masses"
 
     def __init__(self, observed: int = 64) -> None:
         super().__init__()
@@ -97,10 +99,10 @@ class SnapKV(Ready, vFlow):
     votes(P) = mean_g of the mass that the last ``observed`` prompt queries give to page P, the
     largest within ``reach`` pages on both sides. The plan's number of pages with the most votes is
     kept at the first step; later pages are always read.
-
-    Group: mean of masses
-    From: SnapKV: LLM Knows What You are Looking for Before Generation (2404.14469)
     """
+
+    paper = "SnapKV: LLM Knows What You are Looking for Before Generation (2404.14469)"
+    group = "mean of masses"
 
     def __init__(self, observed: int = 32, reach: int = 1, keep: int | None = None) -> None:
         super().__init__()
@@ -129,11 +131,13 @@ class RocketKV(SnapKV):
 
     Two stages: the prompt is cut once, as by `snapkv` with ``keep`` pages, then each query chooses
     among what is left: by the Quest bound on the r channels with the largest sum_g |q_gd|.
-
-    Group: channels by the sum, pages by the max
-    From: RocketKV: Accelerating Long-Context LLM Inference via Two-Stage KV Cache Compression
-    (2502.14051)
     """
+
+    paper = (
+        "RocketKV: Accelerating Long-Context LLM Inference via Two-Stage KV Cache Compression"
+        " (2502.14051)"
+    )
+    group = "channels by the sum, pages by the max"
 
     def __init__(
         self, keep: int = 256, channels: int = 32, observed: int = 32, reach: int = 1

@@ -93,10 +93,10 @@ class SeerAttention(Learned, ScoredFlow):
     their rotation; this one pools them as they are cached.
 
     Tables: ``query`` [d, H * D] and ``key`` [d, 3 D].
-
-    Group: learned merge of queries
-    From: SeerAttention-R: Sparse Attention Adaptation for Long Reasoning (2506.08889)
     """
+
+    paper = "SeerAttention-R: Sparse Attention Adaptation for Long Reasoning (2506.08889)"
+    group = "learned merge of queries"
 
     def __init__(
         self,
@@ -143,10 +143,10 @@ class DSA(Learned, ScoredFlowMLA):
 
     Tables: ``query`` [index heads * index width, heads * latent], ``head`` [index heads, heads *
     latent], ``key`` [index width, latent].
-
-    Group: learned index heads
-    From: DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention
     """
+
+    paper = "DeepSeek-V3.2-Exp: Boosting Long-Context Efficiency with DeepSeek Sparse Attention"
+    group = "learned index heads"
 
     def __init__(
         self,
@@ -186,10 +186,10 @@ class LearnedFactorizedBlockSparseMLA(Learned, ScoredFlowMLA):
 
     Tables are ``query`` and ``key`` [layers, heads, latent, rank] and ``token`` [layers, heads,
     block size, descriptors].
-
-    Group: sum over heads of the best descriptor
-    From: a learned rule of Vortex (2606.06453)
     """
+
+    paper = "a learned rule of Vortex (2606.06453)"
+    group = "sum over heads of the best descriptor"
 
     def __init__(
         self,
@@ -235,9 +235,9 @@ class LearnedBlockSparseMLA(RopeAwareBlockSparseMLA):
     nothing learned.
 
     Table ``query`` is [latent, heads * latent], or has layers first.
-
-    Group: learned mixture of queries
     """
+
+    group = "learned mixture of queries"
 
     def __init__(self, weights: Tables = None) -> None:
         super().__init__()

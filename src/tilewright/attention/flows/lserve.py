@@ -12,16 +12,18 @@ from tilewright.attention.indexer import every as every_steps
 
 # ruff: noqa: ARG002 - methods of a flow have the signature that users know
 
+_PAPER = "LServe: Efficient Long-sequence LLM Serving with Unified Sparse Attention (2502.14866)"
+
 
 @register("lserve_sparse_attention")
 class LServeSparseAttention(ScoredFlow):
     """score(P) = max over heads and sub-blocks of the Quest bound.
 
     score(P) = max over g and b of sum_d max(q_gd M_Pbd, q_gd m_Pbd).
-
-    Group: max of bounds
-    From: LServe: Efficient Long-sequence LLM Serving with Unified Sparse Attention (2502.14866)
     """
+
+    paper = _PAPER
+    group = "max of bounds"
 
     LSERVE_BLOCK_SIZE = 16
 
@@ -68,11 +70,10 @@ class LServe(LServeSparseAttention):
 
 
 class SubBlockCentroids(Scored):
-    """score(P) = max_b <mean_g q_g, c_Pb>, over keys or latents.
+    """score(P) = max_b <mean_g q_g, c_Pb>, over keys or latents."""
 
-    Group: mean of queries
-    From: LServe: Efficient Long-sequence LLM Serving with Unified Sparse Attention (2502.14866)
-    """
+    paper = _PAPER
+    group = "mean of queries"
 
     SUB_BLOCK_SIZE = 16
 

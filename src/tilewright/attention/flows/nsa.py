@@ -49,11 +49,13 @@ class NSA(Learned, ScoredFlow):
 
     Tables for ``key`` and for ``value``: ``_head`` and ``_tail`` [hidden, quarter * D] (W1 for the
     two quarters of a window), ``_bias`` [1, hidden], ``_out`` [D, hidden]; and ``gates`` [3, D].
-
-    Group: sum of shares
-    From: Native Sparse Attention: Hardware-Aligned and Natively Trainable Sparse Attention
-    (2502.11089)
     """
+
+    paper = (
+        "Native Sparse Attention: Hardware-Aligned and Natively Trainable Sparse Attention"
+        " (2502.11089)"
+    )
+    group = "sum of shares"
 
     compressed_fields: ClassVar[Mapping[str, str]] = MappingProxyType({"k": "key", "v": "value"})
 
@@ -147,11 +149,13 @@ class InfLLMv2(ScoredFlow):
     p_g(w) = softmax over all whole windows of q_g . mean key of w / sqrt(D), added over the group
     (windows of 32 tokens, 16 apart, for pages of 64). Sequences below ``dense_below`` tokens are
     read whole.
-
-    Group: sum of shares
-    From: InfLLM-V2: Dense-Sparse Switchable Attention for Seamless Short-to-Long Adaptation
-    (2509.24663)
     """
+
+    paper = (
+        "InfLLM-V2: Dense-Sparse Switchable Attention for Seamless Short-to-Long Adaptation"
+        " (2509.24663)"
+    )
+    group = "sum of shares"
 
     def __init__(self, dense_below: int = 0) -> None:
         super().__init__()

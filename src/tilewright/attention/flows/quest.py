@@ -14,10 +14,9 @@ from tilewright.attention.ops.page_axis import Kind
 
 
 class Bounded(Scored):
-    """A flow that keeps the largest and smallest key of each page.
+    """A flow that keeps the largest and smallest key of each page."""
 
-    From: Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference (2406.10774)
-    """
+    paper = "Quest: Query-Aware Sparsity for Efficient Long-Context LLM Inference (2406.10774)"
 
     def key_fields(self, block_size: int, width: int) -> dict[str, tuple[int, int]]:
         return {"max": (1, width), "min": (1, width)}
@@ -33,10 +32,9 @@ class Bounded(Scored):
 
 @register("quest")
 class Quest(Bounded, ScoredFlow):
-    """score(P) = max_g bound_g(P).
+    """score(P) = max_g bound_g(P)."""
 
-    Group: max of bounds
-    """
+    group = "max of bounds"
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         return self.bounds(q, cache).max(1)
@@ -44,10 +42,9 @@ class Quest(Bounded, ScoredFlow):
 
 @register("quest_mla")
 class QuestMLA(Bounded, ScoredFlowMLA):
-    """score(P) = bound(mean_h q_h, P).
+    """score(P) = bound(mean_h q_h, P)."""
 
-    Group: mean of queries
-    """
+    group = "mean of queries"
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         return self.bounds(q.mean(1), cache)
@@ -66,9 +63,9 @@ class QuestGroupSum(Quest):
     """score(P) = sum_g bound_g(P).
 
     As where heads share pages.
-
-    Group: sum of bounds
     """
+
+    group = "sum of bounds"
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         return self.bounds(q, cache).sum(1)
@@ -79,9 +76,9 @@ class QuestMeanQuery(Quest):
     """score(P) = sum over KV heads of bound(mean_g q_g, P).
 
     One choice for all heads of a request.
-
-    Group: bound of the mean query, sum over KV heads
     """
+
+    group = "bound of the mean query, sum over KV heads"
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,9 +105,9 @@ class MeanQuestBlend(Quest):
     """score(P) = max_g (a <q_g, c_P> + (1 - a) bound_g(P)).
 
     Between what a page holds on average, c_P, and what it may hold at most; a = 0.5.
-
-    Group: max of blends
     """
+
+    group = "max of blends"
 
     def __init__(self, mean_weight: float = 0.5) -> None:
         super().__init__()

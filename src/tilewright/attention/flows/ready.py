@@ -11,13 +11,12 @@ from tilewright.errors import FlowInitError
 
 
 class Ready:
-    """What differs between keys and latents.
+    """Facts for the table of flows, and what differs between keys and latents."""
 
-    The docstring of a flow ends in facts for the table of flows, or inherits them. ``Group:`` says
-    how the query heads of a row come to one choice, ``From:`` the title of the paper with its arXiv
-    number, or where else the rule comes from.
-    """
-
+    paper: ClassVar[str]
+    """Title of the paper with its arXiv number, or where else the rule comes from."""
+    group: ClassVar[str]
+    """How the query heads of a row come to one choice."""
     keys: ClassVar[str]
     """The field that queries are compared with."""
 

@@ -11,11 +11,10 @@ from tilewright.attention.indexer import HeadIndex, PageIndex, recent
 
 
 class Latest(Scored):
-    """A flow that reads the latest pages: score(P) = position of P. No key is looked at.
+    """A flow that reads the latest pages: score(P) = position of P. No key is looked at."""
 
-    Group: none: the query does not matter
-    From: Efficient Streaming Language Models with Attention Sinks (2309.17453)
-    """
+    paper = "Efficient Streaming Language Models with Attention Sinks (2309.17453)"
+    group = "none: the query does not matter"
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,11 +40,13 @@ class DuoAttention(Ready, vFlow):
 
     KV heads in ``retrieval_heads`` attend to all pages; the others to the reserved first pages and
     the last ``window_tokens`` tokens, in whole pages. Which heads retrieve is learned in the paper.
-
-    Group: none: the query does not matter
-    From: DuoAttention: Efficient Long-Context LLM Inference with Retrieval and Streaming Heads
-    (2410.10819)
     """
+
+    paper = (
+        "DuoAttention: Efficient Long-Context LLM Inference with Retrieval and Streaming Heads"
+        " (2410.10819)"
+    )
+    group = "none: the query does not matter"
 
     def __init__(
         self, retrieval_heads: Collection[int] | None = None, window_tokens: int = 256

@@ -39,10 +39,10 @@ class PrunedFlow(Ready, FlowBase):
     choice is estimated: softmax over its tokens, added by page, mean over the group (or head by
     head, if the base chooses so). The fewest pages that hold the share p of it are read. Reserved
     pages are read in any case and not part of the estimate.
-
-    Group: mean of masses
-    From: Twilight: Adaptive Attention Sparsity with Hierarchical Top-p Pruning (2502.02770)
     """
+
+    paper = "Twilight: Adaptive Attention Sparsity with Hierarchical Top-p Pruning (2502.02770)"
+    group = "mean of masses"
 
     def __init__(self, p: float, base: FlowBase | str, scale: float | None) -> None:
         """``base`` is a flow or the name of one; ``scale`` of logits is 1 / sqrt(width) if None."""
@@ -132,10 +132,10 @@ class FrozenDynamicTopP(ScoredFlow):
     farthest from those taken, then one step of Lloyd.
     mass_g(P) = sum_j n_j exp(q_g . c_j / (T sqrt(D))), made to sum to one over the middle pages.
     Never more pages are read than the plan allows (a ratio of 0.75 in the original).
-
-    Group: mean of shares
-    From: a development branch of Vortex (2606.06453)
     """
+
+    paper = "a development branch of Vortex (2606.06453)"
+    group = "mean of shares"
 
     def __init__(self, p: float = 0.9, centroids: int = 4, temperature: float = 1.0) -> None:
         super().__init__()

@@ -16,11 +16,10 @@ class TrueMass(Scored):
 
     p_g(i) = softmax over all cached tokens of scale q_g . k_i; the mass of P is the sum of p_g(i)
     over its tokens. It reads every key, so it shows what a rule could reach and saves nothing.
-
-    Group: mean of masses
-    From: none: the upper end of every comparison
     """
 
+    paper = "none: the upper end of every comparison"
+    group = "mean of masses"
     scale: float | None = None
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
@@ -53,10 +52,10 @@ class Drawn(Scored):
 
     score(P) = 24 bits of a hash of seed, layer, KV head, step and position. Nothing is drawn from a
     generator, so a run repeats, and a page's score does not depend on other pages.
-
-    Group: none: the query does not matter
-    From: none: the lower end of every comparison
     """
+
+    paper = "none: the lower end of every comparison"
+    group = "none: the query does not matter"
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
