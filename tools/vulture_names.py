@@ -313,12 +313,10 @@ _.num_holes
 _.num_live
 _.num_simulated
 _.num_transfers
-_.read_offsets
 _.resume
 _.reused_selections
 _.row_closed
 _.row_conflicts
-_.row_offsets
 _.saved_bytes
 _.state_bytes
 _.stay
@@ -328,4 +326,3 @@ _.summary_written
 _.suspend
 _.undelivered
 _.waits_long
-_.work_items

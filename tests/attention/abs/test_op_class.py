@@ -9,28 +9,36 @@ from types import ModuleType
 import pytest
 
 from tilewright.attention import cache, indexer
-from tilewright.attention.abs import vOp
+from tilewright.attention.abs import Value, vOp
 from tilewright.attention.cache.ops import CacheOp
 
 SIDES = pytest.mark.parametrize(
     ("side", "base"), [(cache, CacheOp), (indexer, vOp)], ids=["cache", "indexer"]
 )
 
+OF_PAIRS = ("TopK",)
+"""Op objects of the table whose calls return more than a value."""
+
 
 def stub_of(side: ModuleType, base: type[vOp]) -> str:
     """The names of a side for type checkers and editors, a line each."""
     found = {name: getattr(side, name) for name in side.__all__}
     made = [name for name, item in found.items() if item.__module__ == side.__name__]
-    imports = [(base.__module__, base.__name__)]
+    bases = dict.fromkeys(OF_PAIRS, base.__name__)
+    imports = [(item.__module__, item.__name__) for item in (base, Value)]
     imports += [
         (item.__module__, f"{name} as {name}") for name, item in found.items() if name not in made
     ]
     return "\n".join(
         [
             f'"""Names of `{side.__name__}`, written by ``pytest --update-golden``."""\n',
+            "from typing import Any\n",
             *(f"from {module} import {text}" for module, text in sorted(imports)),
             "",
-            *(f"class {name}({base.__name__}): ..." for name in made),
+            f"class _Op({base.__name__}):",
+            "    def __call__(self, *args: Any, **kwargs: Any) -> Value: ...",
+            "",
+            *(f"class {name}({bases.get(name, '_Op')}): ..." for name in made),
             "",
         ]
     )

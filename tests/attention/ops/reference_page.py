@@ -4,9 +4,8 @@ import inspect
 from dataclasses import MISSING, fields
 from enum import Enum
 
+from tests.attention.ops.example import EXAMPLE_GEOMETRY, EXAMPLES, OP_GROUPS, Example, ops_of
 from tilewright.attention.graph import Op, Side
-from tilewright.attention.ops.example import EXAMPLE_GEOMETRY, Example
-from tilewright.attention.ops.table import EXAMPLES, OP_GROUPS, ops_of
 
 _SIZES = EXAMPLE_GEOMETRY
 _HEAD = f"""# Ops

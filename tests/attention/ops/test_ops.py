@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.attention.ops.example import EXAMPLES, Example, example_scope, ops_of
 from tests.attention.ops.reference_page import op_reference
 from tilewright.attention.graph import FORMAT, DType, Leading, Op, Scope, Side, ValueType
 from tilewright.attention.ops import OPS, binary, choose, layout, linear, reduce, unary
 from tilewright.attention.ops import selection as select
-from tilewright.attention.ops.example import Example, example_scope
-from tilewright.attention.ops.table import EXAMPLES, build_table
+from tilewright.attention.ops.table import build_table
 from tilewright.errors import OperandError, RegistryError
 
 SCOPE = example_scope(Side.INDEXER)
@@ -41,6 +41,7 @@ def test_every_op_has_an_example_a_text_and_a_place_in_the_reference() -> None:
         alone = [op for op in ops if not op.__subclasses__()]  # the others are bases
         in_table = {op for op in OPS.values() if op.__module__ == module.__name__}
         assert set(alone) <= in_table <= set(ops)
+    assert set(ops_of(EXAMPLES)) == set(OPS.values())
     for op in OPS.values():
         assert op.__doc__
         assert f"### {op.__name__}\n" in op_reference()

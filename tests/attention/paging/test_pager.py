@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tilewright.attention.paging import ExtendPlan, Pager, PagerSnapshot, PagingSpec
+from tilewright.attention.paging import ExtendPlan, Pager, PagingSpec
 from tilewright.errors import InternalError, PagingError
 
 SPEC = PagingSpec(num_pages=16, page_size=4, block_size=2)
@@ -55,7 +55,7 @@ class PagerMachine(RuleBasedStateMachine):
         self.pager = Pager(SPEC, order=order)
         self.storage = Storage(SPEC)
         self.model: dict[str, list[int]] = {}
-        self.kept: tuple[PagerSnapshot, np.ndarray, dict[str, list[int]]] | None = None
+        self.kept: tuple[Pager, np.ndarray, dict[str, list[int]]] | None = None
         self.count = 0
 
     def extend(self, request: str, tokens: list[int]) -> None:

@@ -16,8 +16,8 @@ from tilewright.attention.graph import (
     Leading,
     Node,
     Side,
-    ValueType,
 )
+from tilewright.attention.graph.graph import part_types
 from tilewright.attention.ops.leaf import Constant
 from tilewright.errors import FieldError, FlowError, OperandError, TerminalError
 
@@ -120,34 +120,38 @@ class OutputSlot(vTensor):
         self.trace.finish(made)
 
     def _branch(self, spec: BranchSpec) -> Branch:
-        heads = self.trace.scope.geometry.query_heads
-        selection = self._node("selection", spec.selection)
-        if selection is not None:
-            _check(selection, "selection", DType.BOOL, ((1, 1), (1, heads)), Leading.PAGES)
-        gate = self._node("gate", spec.gate)
-        if gate is not None:
-            _check(gate, "gate", DType.FLOAT32, ((1, 1), (heads, 1)), Leading.ONE)
-        estimate = self._estimate(spec)
-        if selection is None and estimate is None:
-            fix = "give the branch a selection, an estimate, or both"
-            raise TerminalError("terminal", "a branch of nothing", "something to attend to", fix)
-        return Branch(selection, gate, estimate)
-
-    def _estimate(self, spec: BranchSpec) -> Estimate | None:
+        selection = self._part("selection", spec.selection)
+        gate = self._part("gate", spec.gate)
         logits, values = self._node("logits", spec.logits), self._node("values", spec.values)
-        if logits is None and values is None:
-            return None
         if logits is None or values is None:
-            fix = "give both: how much an entry weighs, and the value that it stands for"
-            raise TerminalError("terminal", "one of logits and values", "both or none", fix)
-        geometry = self.trace.scope.geometry
+            if logits is not values:
+                fix = "give both: how much an entry weighs, and the value that it stands for"
+                raise TerminalError("terminal", "one of logits and values", "both or none", fix)
+            if selection is None:
+                found, expected = "a branch of nothing", "something to attend to"
+                fix = "give the branch a selection, an estimate, or both"
+                raise TerminalError("terminal", found, expected, fix)
+            return Branch(selection, gate)
         entries = logits.type.shape[0]
-        shape = (entries, geometry.query_heads)
-        _check(logits, "logits", DType.FLOAT32, (shape,), Leading.PAGES)
-        wanted = (entries, geometry.value_dim)
-        _check(values, "values", DType.FLOAT32, (wanted,), Leading.PAGES)
-        over = spec.over if spec.selection is not None else EstimateOver.ALL
-        return Estimate(logits, values, over)
+        self._part("logits", spec.logits, entries)
+        self._part("values", spec.values, entries)
+        over = spec.over if selection is not None else EstimateOver.ALL
+        return Branch(selection, gate, Estimate(logits, values, over))
+
+    def _part(self, operand: str, value: object, entries: int = 0) -> Node | None:
+        """Return the node of a part of a branch, whose type must fit."""
+        node = self._node(operand, value)
+        if node is None:
+            return None
+        found = node.type
+        dtype, shapes = part_types(self.trace.scope.geometry, entries)[operand]
+        leading = Leading.ONE if operand == "gate" else Leading.PAGES
+        if found.dtype.computed is dtype and found.shape in shapes and found.leading is leading:
+            return node
+        forms = " or ".join(f"[{leading}, {rows}, {columns}]" for rows, columns in shapes)
+        fix = "select pages first" if operand == "selection" else "see Estimate and Branch"
+        where = f"terminal operand {operand}"
+        raise OperandError(where, str(found), f"{dtype} {forms}", fix, operand=operand)
 
     def _node(self, operand: str, value: object) -> Node | None:
         if value is None:
@@ -157,19 +161,3 @@ class OutputSlot(vTensor):
             fix = "hand over what the ops of this method returned"
             raise OperandError("terminal", found, "a value of this method", fix, operand=operand)
         return value.node
-
-
-def _check(
-    node: Node,
-    operand: str,
-    dtype: DType,
-    shapes: tuple[tuple[int, int], ...],
-    leading: Leading,
-) -> None:
-    found: ValueType = node.type
-    if found.dtype.computed is dtype and found.shape in shapes and found.leading is leading:
-        return
-    forms = " or ".join(f"[{leading}, {rows}, {columns}]" for rows, columns in shapes)
-    fix = "select pages first" if operand == "selection" else "see Estimate and Branch"
-    where = f"terminal operand {operand}"
-    raise OperandError(where, str(found), f"{dtype} {forms}", fix, operand=operand)

@@ -4,7 +4,7 @@ import sys
 from dataclasses import fields, replace
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from tilewright.attention.graph import Op
 from tilewright.errors import OperandError
@@ -12,6 +12,11 @@ from tilewright.errors import OperandError
 _PACKAGE = Path(__file__).parents[1]
 _FLOWS = str(_PACKAGE / "flows")
 _HERE = str(_PACKAGE)
+_NUMBERS: dict[Any, tuple[type, str]] = {
+    float: (Real, "a number"),
+    int: (Integral, "a whole number"),
+    bool: (bool, "True or False"),
+}
 
 
 def author_line() -> str:
@@ -20,14 +25,16 @@ def author_line() -> str:
     Ready flows count as authors.
     """
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_library(frame.f_code.co_filename):
+    while frame.f_back is not None and (
+        is_library(frame.f_code.co_filename) or frame.f_code.co_filename.startswith("<frozen")
+    ):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
-def _is_library(filename: str) -> bool:
-    inside = filename.startswith(_HERE) and not filename.startswith(_FLOWS)
-    return inside or filename.startswith("<frozen")
+def is_library(filename: str) -> bool:
+    """Return whether a file is of the op library; those of ready flows are of authors."""
+    return filename.startswith(_HERE) and not filename.startswith(_FLOWS)
 
 
 def make_op(definition: type[Op], *args: Any, **kwargs: Any) -> Op:
@@ -53,17 +60,11 @@ def _checked(op: Op) -> Op:
     """
     changes: dict[str, Any] = {}
     for item in fields(op):
-        value = getattr(op, item.name)
-        if item.type is float:
-            changes[item.name] = float(_of_kind(op, item.name, value, Real, "a number"))
-        elif item.type is int:
-            changes[item.name] = int(_of_kind(op, item.name, value, Integral, "a whole number"))
-        elif item.type is bool and not isinstance(value, bool):
-            raise op.refuse("", f"{item.name}={value!r}", "True or False", f"change {item.name}")
+        value, wanted = getattr(op, item.name), cast(Any, item.type)
+        if wanted not in _NUMBERS:
+            continue
+        kind, expected = _NUMBERS[wanted]
+        if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
+            raise op.refuse("", f"{item.name}={value!r}", expected, f"change {item.name}")
+        changes[item.name] = wanted(value)
     return replace(op, **changes) if changes else op
-
-
-def _of_kind(op: Op, name: str, value: Any, kind: type, expected: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
-    return value

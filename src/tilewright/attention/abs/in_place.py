@@ -69,7 +69,8 @@ def _replace_operands(trace: Trace, dropped: set[Node]) -> None:
             trace.events[index] = trace.output = rebuild_output(event, now)
         else:
             trace.events[index] = replace(event, value=now[event.value])
-    trace.state_writes = [item for item in trace.events if isinstance(item, StateWrite)]
+    writes = [item for item in trace.events if isinstance(item, StateWrite)]
+    trace.state_writes = {write.target: write for write in writes}
 
 
 def _operands(event: Event) -> tuple[Node, ...]:

@@ -11,7 +11,7 @@ from tilewright.attention.abs.author import author_line, make_op
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.tensor import vTensor
 from tilewright.attention.abs.trace import Trace
-from tilewright.attention.abs.value import Value, lower
+from tilewright.attention.abs.value import lower
 from tilewright.attention.graph import FORMAT, Op, Side
 from tilewright.attention.ops import binary, layout, linear, page_axis, selection, unary
 from tilewright.attention.utils import Schedule, resolve_dtype
@@ -69,9 +69,7 @@ class vOp:
 
     def _configure(self, settings: inspect.BoundArguments) -> None:
         op = self.build(*settings.args, **settings.kwargs)
-        values = {"_settings": settings, "op": op, "schedule": schedule_of(op)}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(_settings=settings, op=op, schedule=schedule_of(op))
 
     def __setattr__(self, name: str, value: Any) -> None:
         settings = self.__dict__.get("_settings")
@@ -101,7 +99,7 @@ class vOp:
         """Trace one call."""
         if self.op is None:
             fix = "override profile, and call library ops there"
-            raise OperandError(self._prefix(), "no definition", "an op of the library", fix)
+            raise OperandError(type(self).__name__, "no definition", "an op of the library", fix)
         args, ctx = split_context(args, ctx)
         operands = self.bind(args, kwargs)
         trace = trace_of(type(self).__name__, operands, ctx)
@@ -121,9 +119,6 @@ class vOp:
             found, expected = f"arguments {sorted(kwargs)}", f"operands {', '.join(names)} and ctx"
             raise self._error(found, expected, "leave the others out")
         return (*args, *rest)
-
-    def _prefix(self) -> str:
-        return type(self).__name__
 
     def _error(self, found: str, expected: str, fix: str) -> OperandError:
         name, line = type(self).__name__, author_line()
@@ -153,10 +148,9 @@ def split_context(
 def trace_of(name: str, operands: tuple[Any, ...], ctx: ContextBase | None) -> Trace:
     """The trace that a call belongs to: that of its first value, or of its context."""
     for item in operands:
-        if isinstance(item, Value):
-            return item.trace
-        if isinstance(item, vTensor) and isinstance(getattr(item, "trace", None), Trace):
-            return item.trace  # type: ignore[attr-defined,no-any-return]
+        trace = getattr(item, "trace", None) if isinstance(item, vTensor) else None
+        if isinstance(trace, Trace):
+            return trace
     if ctx is not None and ctx.trace is not None:
         return ctx.trace
     fix = "call ops in forward_cache and forward_indexer, with their values and ctx=ctx"

@@ -119,7 +119,10 @@ class Parameter(vTensor):
         rows, columns = map(int, self.value.shape[-2:])
         super().__init__((0, rows, columns), DType.FLOAT32, None, FORMAT.PARAMETER)
         self.layer_lookup = MappingProxyType(dict(layer_lookup or {}))
-        self._check_lookup()
+        for layer, row in self.layer_lookup.items():
+            if not 0 <= row < self.num_layers:
+                found, expected = f"row {row} for layer {layer}", f"0 to {self.num_layers - 1}"
+                raise FlowInitError("Parameter", found, expected, "correct layer_lookup")
 
     def gather(self, cur_layer: int = 0) -> npt.NDArray[np.float32]:
         """The table of one layer."""
@@ -155,12 +158,6 @@ class Parameter(vTensor):
         return GraphParameter(
             name, self.value_type, self.num_layers, self.value, self.digest, self.layer_lookup
         )
-
-    def _check_lookup(self) -> None:
-        for layer, row in self.layer_lookup.items():
-            if not 0 <= row < self.num_layers:
-                found, expected = f"row {row} for layer {layer}", f"0 to {self.num_layers - 1}"
-                raise FlowInitError("Parameter", found, expected, "correct layer_lookup")
 
 
 def _as_array(value: Any) -> npt.NDArray[np.float32]:

@@ -1,6 +1,6 @@
 """Records what a method of a flow does: each call becomes a node."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tilewright.attention.abs.author import author_line
@@ -17,6 +17,7 @@ from tilewright.attention.graph import (
     Side,
     StateVar,
     StateWrite,
+    ValueType,
 )
 from tilewright.attention.ops.layout import Concat, Slice
 from tilewright.attention.ops.leaf import Constant, FieldRead, Input, ParameterRead
@@ -52,9 +53,9 @@ class Trace:
     calls: list[Call] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     in_place_calls: list[Node] = field(default_factory=list)  # of op objects with ``in_place``
-    field_writes: list[FieldWrite] = field(default_factory=list)
+    field_writes: dict[str, FieldWrite] = field(default_factory=dict)  # by target
     overwritten: list[FieldWrite] = field(default_factory=list)
-    state_writes: list[StateWrite] = field(default_factory=list)
+    state_writes: dict[str, StateWrite] = field(default_factory=dict)  # by target
     own_states: list[StateVar] = field(default_factory=list)
     output: Output | None = None
     _ids: dict[Node, int] = field(default_factory=dict)
@@ -69,15 +70,19 @@ class Trace:
         """An operand of ``op`` as a node; numbers and parameters become leaves."""
         node = getattr(operand, "node", None)
         if isinstance(node, Node):
-            if getattr(operand, "trace", None) is not self:
-                found = "a value of another method or another run of this one"
-                raise self.located(_foreign(op, found, f"a value made in {self.method}"))
-            return node
-        if isinstance(operand, Parameter):
+            if getattr(operand, "trace", None) is self:
+                return node
+            found = "a value of another method or another run of this one"
+            expected = f"a value made in {self.method}"
+        elif isinstance(operand, Parameter):
             return self.read_parameter(operand)
-        if isinstance(operand, Number):
+        elif isinstance(operand, Number):
             return self.constant(operand, like)
-        raise self.located(_foreign(op, _describe(operand), "a value of the flow or a number"))
+        else:
+            found = f"a {type(operand).__module__}.{type(operand).__qualname__}"
+            expected = "a value of the flow or a number"
+        fix = "use values of this method; wrap learned constants in Parameter"
+        raise self.located(ForeignCallError(op.name, found, expected, fix, op=op.name))
 
     @property
     def nodes(self) -> list[Node]:
@@ -89,7 +94,8 @@ class Trace:
 
         ``by`` is the op object that was called, if there is one.
         """
-        dtypes = [node.type.dtype for item in operands if isinstance(node := _node(item), Node)]
+        nodes = [getattr(item, "node", None) for item in operands]
+        dtypes = [node.type.dtype for node in nodes if isinstance(node, Node)]
         integers = bool(dtypes) and all(dtype.is_integer for dtype in dtypes)
         like = DType.INT32 if integers else DType.FLOAT32
         return self.add(op, tuple(self.node_of(op, item, like=like) for item in operands), by)
@@ -128,9 +134,7 @@ class Trace:
 
     def read_parameter(self, parameter: Parameter) -> Node:
         name = self.parameters.setdefault(parameter, f"param.{len(self.parameters)}")
-        variables = dict(self.scope.variables)
-        variables[name] = parameter.value_type
-        self.scope = Scope(self.scope.side, self.scope.geometry, variables)
+        self._declare(name, parameter.value_type)
         if name not in self._reads:
             self._reads[name] = self.add(ParameterRead(name), ())
         return self._reads[name]
@@ -155,22 +159,21 @@ class Trace:
             self._check_fits(FieldError, name, value)
         elif value.type.dtype.is_float is not wanted.dtype.is_float:
             value = self.add(Cast(wanted.dtype.computed), (value,))
-        earlier = [write for write in self.field_writes if write.target == name]
-        self.overwritten.extend(write for write in earlier if write not in self._read_backs)
-        self.field_writes = [write for write in self.field_writes if write.target != name]
-        self.field_writes.append(FieldWrite(name, value, author_line()))
-        self.events.append(self.field_writes[-1])
+        earlier = self.field_writes.pop(name, None)
+        if earlier is not None and earlier not in self._read_backs:
+            self.overwritten.append(earlier)
+        self.field_writes[name] = FieldWrite(name, value, author_line())
+        self.events.append(self.field_writes[name])
 
     def write_state(self, name: str, value: Node, by: object = None) -> None:
         """Save: what the next step reads. One write for each state and step."""
         if name in self.scope.geometry.reserved_fields:
             fix = "keys and values belong to the model; declare a field of your own"
             raise self.located(StateError(f"field {name!r}", "a Save", "no write to it", fix))
-        for write in self.state_writes:
-            if write.target == name:
-                found = f"a second Save, after the one at {write.source}"
-                fix = "combine the values, then Save once"
-                raise self.located(StateError(f"state {name!r}", found, "one Save a step", fix))
+        if name in self.state_writes:
+            found = f"a second Save, after the one at {self.state_writes[name].source}"
+            fix = "combine the values, then Save once"
+            raise self.located(StateError(f"state {name!r}", found, "one Save a step", fix))
         self._check_fits(StateError, name, value)
         slotted = self.scope.variables[name].format is FORMAT.SLOTTED
         if value.type.format is not (FORMAT.BATCHED if slotted else FORMAT.RAGGED):
@@ -180,7 +183,7 @@ class Trace:
                 expected, fix = "BATCHED, a value per row", "reduce over pages (dim=0) first"
             raise self.located(StateError(f"state {name!r}", found, expected, fix))
         write = StateWrite(name, value, author_line())
-        self.state_writes.append(write)
+        self.state_writes[name] = write
         self.events.append(write)
         target = self.tensor_names[name]
         by = write if by is None else by
@@ -189,10 +192,8 @@ class Trace:
     def declare_state(self, name: str, state: StateVar) -> None:
         """State that an op brings along, such as the last selection."""
         self.own_states.append(state)
-        variables = dict(self.scope.variables)
-        variables[name] = state.type
         self.register(name, vTensor((0, *state.type.shape), state.type.dtype, None, FORMAT.PAGED))
-        self.scope = Scope(self.scope.side, self.scope.geometry, variables)
+        self._declare(name, state.type)
 
     def finish(self, branches: tuple[Branch, ...]) -> None:
         """The terminal of the indexer: what attention reads."""
@@ -202,6 +203,9 @@ class Trace:
             raise self.located(TerminalError("terminal", found, "exactly one", fix))
         self.output = Output(branches, author_line())
         self.events.append(self.output)
+
+    def _declare(self, name: str, kind: ValueType) -> None:
+        self.scope = replace(self.scope, variables={**self.scope.variables, name: kind})
 
     def _record(self, node: Node, op: object) -> None:
         name = getattr(node.op, "variable", None)
@@ -217,18 +221,17 @@ class Trace:
         self.calls.append(Call(op, inputs, self._ids[node]))
 
     def _read_back(self, name: str) -> Node:
-        for write in self.field_writes:
-            if write.target == name:
-                if write not in self._read_backs:
-                    wanted = self.scope.variables[name]
-                    value = write.value
-                    if isinstance(value.op, Constant):
-                        value = self._filled(value, wanted.shape)
-                    self._read_backs[write] = self.add(Cast(wanted.dtype), (value,))
-                return self._read_backs[write]
-        found = "a read before anything was written to it"
-        fix = "write it first; each page is visited once, so nothing is left from before"
-        raise self.located(FieldError(f"field {name!r}", found, "a write, then reads", fix))
+        write = self.field_writes.get(name)
+        if write is None:
+            found = "a read before anything was written to it"
+            fix = "write it first; each page is visited once, so nothing is left from before"
+            raise self.located(FieldError(f"field {name!r}", found, "a write, then reads", fix))
+        if write not in self._read_backs:
+            wanted, value = self.scope.variables[name], write.value
+            if isinstance(value.op, Constant):
+                value = self._filled(value, wanted.shape)
+            self._read_backs[write] = self.add(Cast(wanted.dtype), (value,))
+        return self._read_backs[write]
 
     def _filled(self, value: Node, shape: tuple[int, ...]) -> Node:
         """Repeat a constant to the inner shape of the field that it fills."""
@@ -254,17 +257,3 @@ class Trace:
         expected = f"inner shape {wanted.shape} of {wanted.dtype.computed}"
         fix = "reduce or reshape the value, Cast it, or change create_cache"
         raise self.located(error(f"field {name!r}", str(found), expected, fix))
-
-
-def _node(item: object) -> object:
-    return getattr(item, "node", None)
-
-
-def _describe(operand: object) -> str:
-    kind = type(operand)
-    return f"a {kind.__module__}.{kind.__qualname__}"
-
-
-def _foreign(op: Op, found: str, expected: str) -> ForeignCallError:
-    fix = "use values of this method; wrap learned constants in Parameter"
-    return ForeignCallError(op.name, found, expected, fix, op=op.name)

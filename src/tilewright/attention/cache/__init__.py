@@ -3,7 +3,8 @@
 Most are made from the table of ops; ``__init__.pyi`` lists all for type checkers and editors.
 """
 
-from tilewright.attention.cache.ops import CacheContext, Fill, build_ops, ctx, get_ctx
+from tilewright.attention.abs.context_base import CacheContext, ctx
+from tilewright.attention.cache.ops import Fill, build_ops, get_ctx
 from tilewright.attention.ops import OPS
 
 _OPS = build_ops(__name__, OPS)

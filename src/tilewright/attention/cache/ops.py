@@ -1,13 +1,12 @@
 """Op objects of forward_cache: ``op(x, output, loc=loc, ctx=ctx)``."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
 from tilewright.attention.abs.argument import FieldValue
-from tilewright.attention.abs.context_base import ContextBase
+from tilewright.attention.abs.context_base import CacheContext, ContextBase, PageLocation, ctx
 from tilewright.attention.abs.op import (
     SHARED_BASES,
     Bases,
@@ -22,34 +21,11 @@ from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Operand, Value, lower
 from tilewright.attention.graph import FORMAT, DType, Op, Side, Span
 from tilewright.attention.ops import layout, leaf, linear, page_axis, selection
-from tilewright.attention.ops.table import ops_of
 from tilewright.attention.ops.unary import Cast
-
-
-class CacheContext(ContextBase):
-    """Geometry of the pages that a trace is made for. Pool sizes are 0: a trace has no pool."""
-
-    name = "cache"
-
-    def __init__(self, trace: Trace | None = None) -> None:
-        super().__init__(trace)
-        self.head_num = 1
-        self.max_new_tokens_per_batch = 0
-        self.total_num_pages = 0
-        self.total_num_blocks = 0
-
-
-ctx = CacheContext()
-"""A context without a trace, for tools that read its fields."""
 
 
 def get_ctx() -> CacheContext:
     return ctx
-
-
-@dataclass(frozen=True, slots=True)
-class PageLocation:
-    """``loc``: the page that ``forward_cache`` is called for. Ops know it; flows pass it on."""
 
 
 class CacheOp(vOp):
@@ -69,8 +45,7 @@ class CacheOp(vOp):
         args, ctx = split_context(args, ctx)
         if args and isinstance(args[-1], PageLocation):
             args = args[:-1]
-        bound = self.bind(args, kwargs)
-        operands, output = self._split(bound, output)
+        operands, output = self._split(self.bind(args, kwargs), output)
         trace = trace_of(type(self).__name__, (*operands, output), ctx)
         return self.store(trace, self.lower(trace, *operands), output)
 
@@ -87,9 +62,6 @@ class CacheOp(vOp):
             raise self._error(found, "a cache field or None", 'pass cache["name"]')
         trace.write_field(output.field, value.node)
         return output
-
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        return args if not kwargs else super().bind(args, kwargs)
 
     def _split(self, args: tuple[Any, ...], output: Any) -> tuple[tuple[Any, ...], Any]:
         """Operands, and the field behind them if it was given by position."""
@@ -179,5 +151,5 @@ def build_ops(module: str, table: Mapping[str, type[Op]]) -> dict[str, type[vOp]
     Values of a page come as fields and arguments, and it selects no pages, so sources and
     selections have no op object here.
     """
-    without = (*ops_of(leaf.EXAMPLES), *ops_of(selection.EXAMPLES))
+    without = (*leaf.OPS, *selection.OPS)
     return op_classes(module, table, Side.CACHE, CacheOp, _BASES, without=without)

@@ -1,7 +1,7 @@
 """What an author of a flow derives from: `vFlow`, `vFlowMLA`, and the fields that they declare."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -56,14 +56,6 @@ def parse_fields(declared: object, method: str = "create_cache") -> dict[str, Fi
     return {name: _parse_field(method, name, value) for name, value in declared.items()}
 
 
-def check_disjoint(fields: Mapping[str, FieldSpec], requested: Mapping[str, FieldSpec]) -> None:
-    """Refuse a name that both methods declare."""
-    for name in requested:
-        if name in fields:
-            found = f"a field {name!r}, which create_cache declares too"
-            raise FieldError("create_request_cache", found, "a new name", "rename one of them")
-
-
 def _parse_field(method: str, name: object, value: object) -> FieldSpec:
     if not isinstance(name, str) or not name.isidentifier():
         raise FieldError(method, f"the name {name!r}", "an identifier", "rename it")
@@ -72,7 +64,11 @@ def _parse_field(method: str, name: object, value: object) -> FieldSpec:
         raise FieldError(method, found, expected, "keys and values are there already")
     where = f"{method}, field {name!r}"
     spec = value if isinstance(value, FieldSpec) else _typed(where, value)
-    return FieldSpec(_shape(where, spec.shape), spec.dtype, float(spec.initial), _inherit(spec))
+    shape = _shape(where, spec.shape)
+    if spec.inherit not in list(Inherit):
+        expected = f"one of {', '.join(Inherit)}"
+        raise FieldError("FieldSpec", f"inherit={spec.inherit!r}", expected, "change it")
+    return FieldSpec(shape, spec.dtype, float(spec.initial), Inherit(spec.inherit))
 
 
 def _typed(where: str, value: object) -> FieldSpec:
@@ -83,9 +79,8 @@ def _typed(where: str, value: object) -> FieldSpec:
     try:
         return FieldSpec(value[0], resolve_dtype(value[1]))  # type: ignore[index,arg-type]
     except SpecError as error:
-        raise FieldError(
-            where, f"the element type {error.found}", error.expected, error.fix
-        ) from None
+        found = f"the element type {error.found}"
+        raise FieldError(where, found, error.expected, error.fix) from None
 
 
 def _shape(where: str, value: object) -> tuple[int, int]:
@@ -93,24 +88,9 @@ def _shape(where: str, value: object) -> tuple[int, int]:
         isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in value
     )
     if not whole or len(value) != 2:  # type: ignore[arg-type]
-        expected, fix = (
-            "two sizes of at least 1",
-            "return (rows, columns), or ((rows, columns), dtype)",
-        )
-        raise FieldError(where, repr(value), expected, fix)
+        fix = "return (rows, columns), or ((rows, columns), dtype)"
+        raise FieldError(where, repr(value), "two sizes of at least 1", fix)
     return (value[0], value[1])  # type: ignore[index]
-
-
-def _inherit(spec: FieldSpec) -> Inherit:
-    if spec.inherit not in list(Inherit):
-        expected = f"one of {', '.join(Inherit)}"
-        raise FieldError("FieldSpec", f"inherit={spec.inherit!r}", expected, "change it")
-    return Inherit(spec.inherit)
-
-
-def num_bytes(spec: FieldSpec, dtype: DType) -> int:
-    rows, columns = spec.shape
-    return -(-rows * columns * dtype.bits // 8)
 
 
 MetaInfo = dict[str, tuple[tuple[int, int], DType]]
@@ -145,9 +125,14 @@ class FlowBase(ABC):
     def forward_indexer(self, q: Any, o: Any, cache: Any, ctx: Any) -> None:
         """Score pages, and end in exactly one selection."""
 
-    @abstractmethod
+    initialize: Callable[..., None]
+
     def initialize_for(self, geometry: Geometry) -> None:
         """Call ``initialize`` with the sizes of a geometry."""
+        latent = (geometry.value_dim, geometry.rope_dim)
+        widths = latent if self.kind is FlowKind.MLA else (geometry.key_dim,)
+        dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
+        self.initialize(geometry.page_size, *widths, *dtypes)
 
     def get_cache_meta_info(self) -> MetaInfo:
         """Every field with its inner shape and element type, k and v (or latent) included."""
@@ -178,7 +163,10 @@ class FlowBase(ABC):
         self.kv_cache_dtype, self.q_data_type, self.intermediate_dtype = map(resolve_dtype, dtypes)
         self.field_specs = parse_fields(declared)
         self.request_specs = parse_fields(requested, "create_request_cache")
-        check_disjoint(self.field_specs, self.request_specs)
+        for name in self.request_specs:
+            if name in self.field_specs:
+                found = f"a field {name!r}, which create_cache declares too"
+                raise FieldError("create_request_cache", found, "a new name", "rename one of them")
         own = self._meta_info(self.field_specs)
         self.request_cache_meta_info = self._meta_info(self.request_specs)
         kept = {name: (shape, self.kv_cache_dtype) for name, shape in reserved.items()}
@@ -227,10 +215,6 @@ class vFlow(FlowBase):
         requested = self.create_request_cache(block_size, head_dim)
         self._settle(declared, reserved, requested=requested, block_size=block_size, dtypes=dtypes)
 
-    def initialize_for(self, geometry: Geometry) -> None:
-        dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
-        self.initialize(geometry.page_size, geometry.key_dim, *dtypes)
-
 
 class vFlowMLA(FlowBase):
     """One latent head for all query heads.
@@ -273,7 +257,3 @@ class vFlowMLA(FlowBase):
         reserved = {"latent": (block_size, self.latent_dim)}
         requested = self.create_request_cache(block_size, kv_lora_rank, qk_rope_head_dim)
         self._settle(declared, reserved, requested=requested, block_size=block_size, dtypes=dtypes)
-
-    def initialize_for(self, geometry: Geometry) -> None:
-        dtypes = (geometry.kv_dtype, geometry.query_dtype, geometry.field_dtype)
-        self.initialize(geometry.page_size, geometry.value_dim, geometry.rope_dim, *dtypes)

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from tilewright.attention.abs.in_place import ReadAgain
 from tilewright.attention.abs.trace import Trace
-from tilewright.attention.graph import FORMAT, Graph, Node, Op, Side, walk
+from tilewright.attention.graph import FORMAT, Graph, Node, Side, walk
 from tilewright.attention.ops import binary, leaf, page_axis, reduce, selection, unary
 
 EXACT_SELECTION = "exact-selection"
@@ -51,8 +52,8 @@ def _operand_read_again(read: ReadAgain) -> Lint:
 
 
 def _unused_values(trace: Trace) -> Iterator[Lint]:
-    roots = [write.value for write in trace.field_writes + trace.overwritten]
-    roots += [write.value for write in trace.state_writes]
+    roots = [write.value for write in (*trace.field_writes.values(), *trace.overwritten)]
+    roots += [write.value for write in trace.state_writes.values()]
     roots += list(trace.output.nodes()) if trace.output else []
     needed = set(walk(roots))
     used = {item for node in trace.nodes for item in node.inputs}
@@ -163,16 +164,10 @@ def _scaled(node: Node) -> tuple[str, Node] | None:
 
 
 def _unusual_defaults(*traces: Trace) -> Iterator[Lint]:
-    for trace in traces:
-        for node in trace.nodes:
-            text = _unusual(node.op)
-            if text:
-                yield Lint("unusual-default", node.source, text)
-
-
-def _unusual(op: Op) -> str | None:
-    if isinstance(op, unary.Sigmoid) and op.beta == 0:
-        return "Sigmoid with beta=0 is a constant; the logistic function has beta=-1"
-    if isinstance(op, unary.Silu) and op.beta == 0:
-        return "Silu with beta=0 only scales; Swish has beta=-1"
-    return None
+    for node in chain.from_iterable(trace.nodes for trace in traces):
+        if isinstance(node.op, unary.Sigmoid) and node.op.beta == 0:
+            text = "Sigmoid with beta=0 is a constant; the logistic function has beta=-1"
+            yield Lint("unusual-default", node.source, text)
+        if isinstance(node.op, unary.Silu) and node.op.beta == 0:
+            text = "Silu with beta=0 only scales; Swish has beta=-1"
+            yield Lint("unusual-default", node.source, text)

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
+from tilewright.attention.abs.author import is_library
 from tilewright.attention.flow.flow import FlowBase
 from tilewright.attention.flow.package import (
     ImportNames,
@@ -100,10 +101,11 @@ def make_flow(
 ) -> FlowBase:
     """Construct a flow; keyword arguments are checked against its constructor first."""
     arguments = dict(init_kwargs or {})
+    signature = inspect.signature(flow)
     try:
-        inspect.signature(flow).bind(**arguments)
+        signature.bind(**arguments)
     except TypeError as error:
-        expected = f"{flow.__name__}{inspect.signature(flow)}"
+        expected = f"{flow.__name__}{signature}"
         where, fix = f"flow {name!r}", "pass what the constructor takes in init_kwargs"
         raise FlowInitError(where, str(error), expected, fix, flow=name) from None
     try:
@@ -120,12 +122,10 @@ def make_flow(
 
 def raising_line(error: BaseException) -> str:
     """Return file and line of the deepest frame that is the author's, not the library's."""
-    package = str(Path(__file__).parents[1])
-    flows = str(Path(package) / "flows")
     lines = [
         f"{Path(frame.filename).name}:{frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(package) or frame.filename.startswith(flows)
+        if not is_library(frame.filename)
     ]
     return lines[-1] if lines else ""
 
@@ -134,9 +134,8 @@ def fix_of(error: BaseException, otherwise: str) -> str:
     """Return what to do about an error of the author's code, if that is known."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     if (name or "").partition(".")[0] == "vortex_torch":
-        return (
-            "load it with find_flow, build_vflow or session_of_config of tilewright.interop.vortex"
-        )
+        names = "find_flow, build_vflow or session_of_config"
+        return f"load it with {names} of tilewright.interop.vortex"
     return otherwise
 
 

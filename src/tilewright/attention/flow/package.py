@@ -70,15 +70,11 @@ def import_from_package(package: FlowPackage, names: ImportNames) -> str:
     """
     root = f"flow_package_{next(_load_ids)}"
     finder = _Finder(root, package.directories[0], names)
-    inner = [path.name for path in package.directories[1:]]
-    name = ".".join([root, *inner, *_stem(package.file)])
+    stem = [] if package.file.stem == "__init__" else [package.file.stem]
+    name = ".".join([root, *(path.name for path in package.directories[1:]), *stem])
     with finder.installed():
         importlib.import_module(name)
     return name
-
-
-def _stem(file: Path) -> list[str]:
-    return [] if file.stem == "__init__" else [file.stem]
 
 
 class _Source(SourceFileLoader):

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from tilewright.attention.abs.argument import FieldMap, OutputSlot
+from tilewright.attention.abs.context_base import CacheContext, IndexerContext, PageLocation
 from tilewright.attention.abs.in_place import resolve_in_place
 from tilewright.attention.abs.tensor import Parameter, vTensor
 from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value
-from tilewright.attention.cache.ops import CacheContext, PageLocation
 from tilewright.attention.flow.flow import FieldSpec, FlowBase
 from tilewright.attention.flow.lint import Lint, lint_flow
 from tilewright.attention.flow.loader import fix_of, raising_line
@@ -30,7 +31,6 @@ from tilewright.attention.graph import (
     rebuild,
     verify_graph,
 )
-from tilewright.attention.indexer.ops import IndexerContext
 from tilewright.attention.ops.leaf import Constant, FieldRead, StateRead
 from tilewright.errors import (
     FieldError,
@@ -64,15 +64,19 @@ def examine_flow(flow: FlowBase, geometry: Geometry, *, name: str | None = None)
         found, expected = f"a geometry of kind {geometry.kind}", f"kind {flow.kind}"
         fix = "use Geometry.gqa for vFlow and Geometry.mla for vFlowMLA"
         raise FlowInitError(f"flow {named!r}", found, expected, fix, flow=named)
-    _guarded(named, "create_cache", lambda: flow.initialize_for(geometry))
+    _guarded(named, "create_cache", flow.initialize_for, geometry)
     inputs = own_inputs(flow, named)
     variables = _variables(flow, geometry, inputs)
-    parameters = _parameters_of(flow)
-    cache = _trace_cache(flow, named, Scope(Side.CACHE, geometry, variables), parameters)
+    # by the attribute that holds them; those of op objects are named at first use
+    held = {item: name for name, item in vars(flow).items() if isinstance(item, Parameter)}
+    parameters = {item: f"param.{name}" for item, name in held.items()}
+    cache = Trace(named, "forward_cache", Scope(Side.CACHE, geometry, variables), parameters)
+    _trace_cache(flow, cache)
     scope = Scope(Side.INDEXER, geometry, variables)
-    indexer = _trace_indexer(flow, named, scope, parameters, tuple(inputs))
+    indexer = Trace(named, "forward_indexer", scope, parameters)
+    _trace_indexer(flow, indexer, tuple(inputs))
     read_again = resolve_in_place(indexer)
-    graph = _settle(flow, named, cache, indexer, ("q", *inputs))
+    graph = _settle(flow, cache, indexer, ("q", *inputs))
     verify_graph(graph)
     return TracedFlow(graph, lint_flow(graph, cache, indexer, read_again))
 
@@ -113,32 +117,13 @@ def _variables(
     return variables
 
 
-def _parameters_of(flow: FlowBase) -> dict[Parameter, str]:
-    """Parameters by the attribute that holds them; those of op objects are named at first use."""
-    own = {attribute: item for attribute, item in vars(flow).items() if isinstance(item, Parameter)}
-    return {item: f"param.{attribute}" for attribute, item in own.items()}
+def _trace_cache(flow: FlowBase, trace: Trace) -> None:
+    fields, context = _register_fields(trace, flow), CacheContext(trace)
+    call = partial(flow.forward_cache, fields, loc=PageLocation(), ctx=context)
+    _guarded(trace.flow, trace.method, call)
 
 
-def _trace_cache(
-    flow: FlowBase, name: str, scope: Scope, parameters: dict[Parameter, str]
-) -> Trace:
-    trace = Trace(name, "forward_cache", scope, parameters)
-    fields = _register_fields(trace, flow)
-    context = CacheContext(trace)
-    _guarded(
-        name, trace.method, lambda: flow.forward_cache(fields, loc=PageLocation(), ctx=context)
-    )
-    return trace
-
-
-def _trace_indexer(
-    flow: FlowBase,
-    name: str,
-    scope: Scope,
-    parameters: dict[Parameter, str],
-    inputs: tuple[str, ...],
-) -> Trace:
-    trace = Trace(name, "forward_indexer", scope, parameters)
+def _trace_indexer(flow: FlowBase, trace: Trace, inputs: tuple[str, ...]) -> None:
     query = trace.scope.variables["q"]
     trace.register("q", vTensor((0, *query.shape), query.dtype, None, query.format))
     slot = OutputSlot(trace)
@@ -147,8 +132,7 @@ def _trace_indexer(
     q = Value(trace, trace.add_input("q"))
     context = IndexerContext(trace)
     context.inputs = {extra: Value(trace, trace.add_input(extra)) for extra in inputs}
-    _guarded(name, trace.method, lambda: flow.forward_indexer(q, slot, fields, context))
-    return trace
+    _guarded(trace.flow, trace.method, flow.forward_indexer, q, slot, fields, context)
 
 
 def _register_fields(trace: Trace, flow: FlowBase) -> FieldMap:
@@ -159,40 +143,50 @@ def _register_fields(trace: Trace, flow: FlowBase) -> FieldMap:
     return FieldMap(trace, names)
 
 
-def _settle(
-    flow: FlowBase, name: str, cache: Trace, indexer: Trace, inputs: tuple[str, ...]
-) -> Graph:
+def _settle(flow: FlowBase, cache: Trace, indexer: Trace, inputs: tuple[str, ...]) -> Graph:
+    name, geometry, variables = indexer.flow, indexer.scope.geometry, indexer.scope.variables
     if indexer.output is None:
         fix = "end forward_indexer with topK()(score, o, ctx=ctx) or another selection"
         where = f"flow {name!r}, forward_indexer"
         raise TerminalError(where, "no terminal", "exactly one", fix, name, "forward_indexer")
-    saved = {write.target for write in indexer.state_writes}
-    starts = {write.target: write for write in cache.field_writes}
+    saved = set(indexer.state_writes)
     _check_request_reads(flow, indexer, saved)
     specs = _specs(flow) | (flow.request_specs or {})
+    initial = {label: spec.initial for label, spec in specs.items()}
+    fields = tuple(
+        Field(label, variables[label], initial.get(label, 0.0))
+        for label in (*geometry.reserved_fields, *_specs(flow))
+        if label not in saved
+    )
     states = tuple(
-        _state(name, spec, indexer.scope.variables[name], starts.get(name))
-        for name, spec in specs.items()
-        if name in saved
+        _state(label, spec, variables[label], cache.field_writes.get(label))
+        for label, spec in specs.items()
+        if label in saved
     )
     kept = tuple(
         write
-        for write in cache.field_writes
+        for write in cache.field_writes.values()
         if write.target not in saved or not isinstance(write.value.op, Constant)
     )
     graph = Graph(
         name=name,
-        geometry=indexer.scope.geometry,
-        fields=_fields(flow, indexer.scope, saved),
+        geometry=geometry,
+        fields=fields,
         states=(*states, *indexer.own_states),
         parameters=tuple(item.for_graph(label) for item, label in indexer.parameters.items()),
-        inputs=tuple((label, indexer.scope.variables[label]) for label in inputs),
+        inputs=tuple((label, variables[label]) for label in inputs),
         field_writes=kept,
-        state_writes=tuple(indexer.state_writes),
+        state_writes=tuple(indexer.state_writes.values()),
         output=indexer.output,
         partial_pages=bool(flow.partial_pages),
     )
-    return rebuild(graph, _reads_of(saved))
+
+    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
+        if isinstance(node.op, FieldRead) and node.op.variable in saved:
+            return replace(node, op=StateRead(node.op.variable))
+        return keep(node, inputs, scope)
+
+    return rebuild(graph, transform)
 
 
 def _check_request_reads(flow: FlowBase, indexer: Trace, saved: set[str]) -> None:
@@ -205,15 +199,6 @@ def _check_request_reads(flow: FlowBase, indexer: Trace, saved: set[str]) -> Non
             raise error.located(flow=indexer.flow, method=indexer.method, source=node.source)
 
 
-def _fields(flow: FlowBase, scope: Scope, saved: set[str]) -> tuple[Field, ...]:
-    specs = _specs(flow)
-    return tuple(
-        Field(name, scope.variables[name], specs[name].initial if name in specs else 0.0)
-        for name in (*scope.geometry.reserved_fields, *specs)
-        if name not in saved
-    )
-
-
 def _state(name: str, spec: FieldSpec, kind: ValueType, start: FieldWrite | None) -> StateVar:
     """A constant that forward_cache fills in is the initial value."""
     initial = spec.initial
@@ -222,23 +207,14 @@ def _state(name: str, spec: FieldSpec, kind: ValueType, start: FieldWrite | None
     return StateVar(name, kind, initial, Inherit(spec.inherit))
 
 
-def _reads_of(saved: set[str]) -> Callable[[Node, tuple[Node, ...], Scope], Node]:
-    def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
-        if isinstance(node.op, FieldRead) and node.op.variable in saved:
-            return replace(node, op=StateRead(node.op.variable))
-        return keep(node, inputs, scope)
-
-    return transform
-
-
 def _specs(flow: FlowBase) -> dict[str, FieldSpec]:
     return flow.field_specs or {}
 
 
-def _guarded(flow: str, method: str, call: Callable[[], Result]) -> Result:
+def _guarded(flow: str, method: str, call: Callable[..., Result], *arguments: object) -> Result:
     """Run the author's code; whatever it raises gets flow, method and line."""
     try:
-        return call()
+        return call(*arguments)
     except FlowError as error:
         source = error.source or raising_line(error)
         raise error.located(flow=flow, method=method, source=source) from error

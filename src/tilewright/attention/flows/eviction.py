@@ -117,7 +117,7 @@ class SnapKV(Ready, vFlow):
         """Bool [S, 1, 1], from the first step on."""
         first = StepIndex()(ctx=ctx) == 0
         votes = self.neighbours(self.prompt(ctx=ctx).mean(2), ctx=ctx)
-        alive: Value = first.where(votes.topk(self.keep), cache["alive"])
+        alive = first.where(votes.topk(self.keep), cache["alive"])
         cache["alive"] = alive
         return alive
 

@@ -56,7 +56,10 @@ class Weights:
 
     def _table(self, name: str, shape: tuple[int, ...], *, layers: bool) -> Parameter:
         if self._given is None:
-            drawn = self._draw(name, shape)
+            # normal, with a variance that keeps the size of what it multiplies
+            generator = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
+            drawn = generator.standard_normal(shape, dtype=np.float32)
+            drawn *= np.float32(1.0 / math.sqrt(shape[-1]))
             return Parameter(drawn[None] if layers else drawn)
         if name not in self._given:
             expected = f"a table {name!r} of shape {shape}"
@@ -68,12 +71,6 @@ class Weights:
             fix = "weights must fit the sizes of the model"
             raise FlowInitError(f"weights {name!r}", f"shape {list(table.shape)}", expected, fix)
         return Parameter(table)
-
-    def _draw(self, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float32]:
-        """Normal, with a variance that keeps the size of what it multiplies."""
-        generator = np.random.default_rng([self._seed, zlib.crc32(name.encode())])
-        drawn = generator.standard_normal(shape, dtype=np.float32)
-        return drawn * np.float32(1.0 / math.sqrt(shape[-1]))
 
 
 class Learned(Ready):
@@ -125,8 +122,7 @@ class SeerAttention(Learned, ScoredFlow):
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         size = q.shape[1] * q.shape[2]
         table = self.weights.matrix("query", self.gate_width, size)
-        merged: Value = self.product(q.reshape(1, size), table)
-        return cache["gate_key"] @ merged
+        return cache["gate_key"] @ self.product(q.reshape(1, size), table)
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
         score = self.score(q, cache, ctx)
@@ -178,9 +174,8 @@ class DSA(Learned, ScoredFlowMLA):
         flat = q.reshape(1, size)
         query_table = self.weights.matrix("query", self.index_heads * self.index_width, size)
         queries = self.product(flat, query_table).reshape(self.index_heads, self.index_width)
-        weights: Value = self.product(flat, self.weights.matrix("head", self.index_heads, size)).T
-        index: Value = ((cache["index_keys"] @ queries.T).relu() * weights).sum(2)
-        return index.max(1)
+        weights = self.product(flat, self.weights.matrix("head", self.index_heads, size)).T
+        return ((cache["index_keys"] @ queries.T).relu() * weights).sum(2).max(1)
 
 
 @register("learned_factorized_block_sparse_mla")
@@ -228,8 +223,7 @@ class LearnedFactorizedBlockSparseMLA(Learned, ScoredFlowMLA):
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         query = self.weights.by_head("query", self.num_heads, q.shape[2], self.rank)
         factor = FactorScore(query, self.num_heads, self.descriptors, self.rank)
-        score: Value = factor(q, cache["descriptors"], ctx=ctx)
-        return score
+        return factor(q, cache["descriptors"], ctx=ctx)
 
 
 @register("learned_block_sparse_mla")
@@ -256,10 +250,8 @@ class LearnedBlockSparseMLA(RopeAwareBlockSparseMLA):
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         _, heads, width = q.shape
-        mixed: Value = self.mixture(q.reshape(1, heads * width), self._table(heads, width))
-        return cache["centroids"] @ mixed
-
-    def _table(self, heads: int, width: int) -> Parameter:
         if self.given is None:
-            return Parameter(np.tile(np.eye(width, dtype=np.float32), (1, heads)))
-        return Weights(self.given).matrix("query", width, heads * width)
+            table = Parameter(np.tile(np.eye(width, dtype=np.float32), (1, heads)))
+        else:
+            table = Weights(self.given).matrix("query", width, heads * width)
+        return cache["centroids"] @ self.mixture(q.reshape(1, heads * width), table)

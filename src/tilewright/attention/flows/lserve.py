@@ -42,8 +42,7 @@ class LServeSparseAttention(ScoredFlow):
             by_part(cache["k"], cache[name], loc=loc, ctx=ctx)
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
-        high: Value = self.pairs(q, cache["max"], ctx=ctx)
-        low: Value = self.pairs(q, cache["min"], ctx=ctx)
+        high, low = (self.pairs(q, cache[name], ctx=ctx) for name in ("max", "min"))
         return high.maximum(low).sum(2).max(1)
 
 

@@ -27,16 +27,14 @@ WINDOWS = 4
 def next_quarter(quarters: Value) -> Value:
     """[S, 4, c]: at each quarter the one behind it, of the next page after the last."""
     first_of_next = ShiftPages(1)(quarters[:, :1])
-    behind: Value = Concat(dim=1)(quarters[:, 1:], first_of_next)
-    return behind
+    return Concat(dim=1)(quarters[:, 1:], first_of_next)
 
 
 def finished_windows(page_tokens: int, ctx: ContextBase) -> Value:
     """Bool [S, 4, 1]: whether all tokens of a window lie in pages that are complete."""
     tokens = TokenCount()(ctx=ctx)
     here, behind = tokens == page_tokens, ShiftPages(1)(tokens) == page_tokens
-    whole: Value = Concat(dim=1)(here, here, here, behind)
-    return whole
+    return Concat(dim=1)(here, here, here, behind)
 
 
 @register("nsa")
@@ -96,8 +94,7 @@ class NSA(Learned, ScoredFlow):
         bias = self.weights.matrix(f"{name}_bias", 1, self.hidden)
         hidden = self.bend(cache[f"{name}_head"] + tail + bias)
         table = self.weights.matrix(f"{name}_out", self.width, self.hidden)
-        out: Value = self.product(hidden, table).T
-        return out
+        return self.product(hidden, table).T
 
     def logits(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
         """[S, 4, H]"""
@@ -109,7 +106,7 @@ class NSA(Learned, ScoredFlow):
         weights = (logits - logits.max(1).max(0, span="all")).exp()
         shares = (weights / weights.sum(1).sum(0, span="all")).sum(2)
         inside, last = shares[:, : WINDOWS - 1], shares[:, WINDOWS - 1 :]
-        before: Value = self.before(last, ctx=ctx)
+        before = self.before(last, ctx=ctx)
         return 2.0 * inside.sum(1) + last + before
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
@@ -127,7 +124,7 @@ class NSA(Learned, ScoredFlow):
 
     def _gates(self, q: Value, table: Parameter) -> list[Value]:
         """[1, H, 1] for each branch."""
-        gates: Value = self.product(q, table).sigmoid()
+        gates = self.product(q, table).sigmoid()
         return [gates[:, branch : branch + 1].T for branch in range(3)]
 
 

@@ -85,8 +85,7 @@ class QuestMeanQuery(Quest):
         self.over_heads = AcrossHeads(Kind.SUM)
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
-        bound: Value = self.over_heads(self.bounds(q.mean(1), cache), ctx=ctx)
-        return bound
+        return self.over_heads(self.bounds(q.mean(1), cache), ctx=ctx)
 
 
 @register("masked_quest_sparse_attention")

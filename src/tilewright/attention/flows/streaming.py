@@ -21,8 +21,7 @@ class Latest(Scored):
         self.position = PageIndex()
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
-        position: Value = self.position(ctx=ctx)
-        return position
+        return self.position(ctx=ctx)
 
 
 @register("streaming_llm")
@@ -63,15 +62,9 @@ class DuoAttention(Ready, vFlow):
         return "every second head" if self.retrieval_heads is None else "given"
 
     def forward_indexer(self, q: Value, o: OutputSlot, cache: FieldMap, ctx: ContextBase) -> None:
-        retrieves = self._retrieves(self.head(ctx=ctx))
+        head = self.head(ctx=ctx)
+        retrieves = head % 2 == 0 if self.retrieval_heads is None else head < 0
+        for number in sorted(self.retrieval_heads or ()):
+            retrieves = retrieves | (head == number)
         window = recent(-(-self.window_tokens // cache["k"].shape[1]))
         o.select(retrieves.where(self.position(ctx=ctx) >= 0, window(ctx=ctx)))
-
-    def _retrieves(self, head: Value) -> Value:
-        """Bool [1, 1, 1]"""
-        if self.retrieval_heads is None:
-            return head % 2 == 0
-        listed = head < 0
-        for number in sorted(self.retrieval_heads):
-            listed = listed | (head == number)
-        return listed

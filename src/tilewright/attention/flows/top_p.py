@@ -60,7 +60,7 @@ class PrunedFlow(Ready, FlowBase):
 
     def initialize_for(self, geometry: Geometry) -> None:
         self.base.initialize_for(geometry)
-        super().initialize_for(geometry)  # type: ignore[safe-super]  # of OverKeys or OverLatents
+        super().initialize_for(geometry)
 
     def key_fields(self, block_size: int, width: int) -> dict[str, object]:
         """Return those of the base, and keys in four bits."""

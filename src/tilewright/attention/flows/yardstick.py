@@ -47,21 +47,6 @@ class OracleMLA(TrueMass, ScoredFlowMLA):
         self.scale = scale
 
 
-class PageHash:
-    """24 bits for each page, that seed, layer, KV head, step and position are stirred into."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.names = (LayerIndex(), HeadIndex(), StepIndex(), PageIndex())
-
-    def __call__(self, ctx: ContextBase) -> Value:
-        layer, head, step, page = (name(ctx=ctx) for name in self.names)
-        stirred: Value = _mixed(layer * 0 + _int32(self.seed)) + layer
-        for number in (head, step, page):
-            stirred = _mixed(stirred) + number
-        return _mixed(stirred) & 0xFFFFFF
-
-
 class Drawn(Scored):
     """A flow whose scores are drawn, anew at every step.
 
@@ -74,10 +59,15 @@ class Drawn(Scored):
 
     def __init__(self, seed: int = 0) -> None:
         super().__init__()
-        self.draw = PageHash(seed)
+        self.seed = seed
+        self.numbers = (LayerIndex(), HeadIndex(), StepIndex(), PageIndex())
 
     def score(self, q: Value, cache: FieldMap, ctx: ContextBase) -> Value:
-        return self.draw(ctx)
+        layer, head, step, page = (number(ctx=ctx) for number in self.numbers)
+        stirred = _mixed(layer * 0 + _int32(self.seed)) + layer
+        for number in (head, step, page):
+            stirred = _mixed(stirred) + number
+        return _mixed(stirred) & 0xFFFFFF
 
 
 @register("random")

@@ -14,10 +14,14 @@ from tilewright.attention.graph.graph import (
     Parameter,
     StateVar,
     StateWrite,
+    Transform,
+    keep,
+    make_node,
+    rebuild,
+    rebuild_output,
     walk,
 )
 from tilewright.attention.graph.op import Op, Scope, Types
-from tilewright.attention.graph.rebuild import Transform, keep, make_node, rebuild, rebuild_output
 from tilewright.attention.graph.text import graph_hash, graph_text
 from tilewright.attention.graph.type import FORMAT, DType, Leading, Side, Span, ValueType
 from tilewright.attention.graph.verify import verify_graph

@@ -49,10 +49,7 @@ class Geometry:
             if isinstance(size, bool) or not isinstance(size, int) or size < 1:
                 fix = "sizes of a model are whole numbers"
                 raise SpecError(f"geometry.{name}", repr(size), "at least 1", fix)
-        self._check_dtypes()
-
-    def _check_dtypes(self) -> None:
-        """Refuse types that would cut keys, queries or summaries down to whole numbers."""
+        # other types would cut keys, queries or summaries down to whole numbers
         whole = "; a field of whole numbers says FieldSpec(..., dtype=...)"
         for name, scaled, expected, more in (
             ("kv_dtype", SCALED_DTYPES, "a float, or int8 or int4, whose pages have scales", ""),

@@ -1,14 +1,14 @@
-"""A traced flow: its variables, and the roots of its two programs."""
+"""A traced flow: its variables, the roots of its two programs, and how it is changed."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from tilewright.attention.graph.geometry import Geometry
 from tilewright.attention.graph.op import Op, Scope
-from tilewright.attention.graph.type import Side, ValueType
+from tilewright.attention.graph.type import DType, Side, ValueType
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,14 +73,32 @@ class Branch:
     gate: Node | None = None
     estimate: Estimate | None = None
 
-    def nodes(self) -> Iterator[Node]:
-        if self.selection is not None:
-            yield self.selection
-        if self.gate is not None:
-            yield self.gate
-        if self.estimate is not None:
-            yield self.estimate.logits
-            yield self.estimate.values
+    def parts(self) -> dict[str, Node]:
+        """Return the nodes that the branch has, by name."""
+        estimate = self.estimate
+        named = {
+            "selection": self.selection,
+            "gate": self.gate,
+            "logits": estimate.logits if estimate else None,
+            "values": estimate.values if estimate else None,
+        }
+        return {name: node for name, node in named.items() if node is not None}
+
+
+def part_types(
+    geometry: Geometry, entries: int
+) -> dict[str, tuple[DType, tuple[tuple[int, ...], ...]]]:
+    """Return the element type and the inner shapes that each part of a branch may have.
+
+    ``entries`` is the number of entries by which a page is estimated.
+    """
+    heads = geometry.query_heads
+    return {
+        "selection": (DType.BOOL, ((1, 1), (1, heads))),
+        "gate": (DType.FLOAT32, ((1, 1), (heads, 1))),
+        "logits": (DType.FLOAT32, ((entries, heads),)),
+        "values": (DType.FLOAT32, ((entries, geometry.value_dim),)),
+    }
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,7 +113,7 @@ class Output:
 
     def nodes(self) -> Iterator[Node]:
         for branch in self.branches:
-            yield from branch.nodes()
+            yield from branch.parts().values()
 
 
 class Inherit(StrEnum):
@@ -153,22 +171,21 @@ class Parameter:
     layer_rows: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class FieldWrite:
+@dataclass(frozen=True, eq=False)
+class Write:
+    """A value for a variable, by name."""
+
+    target: str
+    value: Node
+    source: str = ""
+
+
+class FieldWrite(Write):
     """Cache side: at the completion of a page the field (or state) gets this value."""
 
-    target: str
-    value: Node
-    source: str = ""
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class StateWrite:
+class StateWrite(Write):
     """Indexer side: the next step reads this value. All writes of a step commit together."""
-
-    target: str
-    value: Node
-    source: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True, repr=False)
@@ -194,9 +211,6 @@ class Graph:
     def __repr__(self) -> str:
         return f"<graph {self.name!r}>"  # graph_text tells the rest
 
-    def cache_roots(self) -> tuple[Node, ...]:
-        return tuple(write.value for write in self.field_writes)
-
     def indexer_roots(self) -> tuple[Node, ...]:
         """Branches in order, then state writes in order."""
         return (*self.output.nodes(), *(write.value for write in self.state_writes))
@@ -208,7 +222,9 @@ class Graph:
 
     def nodes(self, side: Side) -> Iterator[Node]:
         """Nodes of one side, inputs before users."""
-        return walk(self.cache_roots() if side is Side.CACHE else self.indexer_roots())
+        if side is Side.CACHE:
+            return walk(write.value for write in self.field_writes)
+        return walk(self.indexer_roots())
 
     def scope(self, side: Side) -> Scope:
         variables = dict(self.inputs)
@@ -217,7 +233,56 @@ class Graph:
         variables |= {item.name: item.type for item in self.parameters}
         return Scope(side, self.geometry, variables)
 
-    @property
-    def has_state(self) -> bool:
-        """Whether anything is kept per request between steps."""
-        return bool(self.states)
+
+Transform = Callable[[Node, tuple[Node, ...], Scope], Node]
+"""Old node, its new inputs, the scope of its side -> new node."""
+
+
+def make_node(op: Op, inputs: tuple[Node, ...], scope: Scope, source: str) -> Node:
+    """A node whose type follows from its inputs."""
+    return Node(op, inputs, op.result_type(tuple(node.type for node in inputs), scope), source)
+
+
+def keep(node: Node, inputs: tuple[Node, ...], _scope: Scope) -> Node:
+    """The same node, or a copy of it if its inputs have changed."""
+    return node if inputs == node.inputs else replace(node, inputs=inputs)
+
+
+def rebuild(graph: Graph, transform: Transform) -> Graph:
+    """Apply ``transform`` to every node, inputs first; roots follow. Names and types stay."""
+    cache = _transformed(graph, Side.CACHE, transform)
+    indexer = _transformed(graph, Side.INDEXER, transform)
+    return replace(
+        graph,
+        field_writes=tuple(
+            replace(write, value=cache[write.value]) for write in graph.field_writes
+        ),
+        state_writes=tuple(
+            replace(write, value=indexer[write.value]) for write in graph.state_writes
+        ),
+        output=rebuild_output(graph.output, indexer),
+    )
+
+
+def _transformed(graph: Graph, side: Side, transform: Transform) -> dict[Node, Node]:
+    scope = graph.scope(side)
+    done: dict[Node, Node] = {}
+    for node in graph.nodes(side):
+        done[node] = transform(node, tuple(done[item] for item in node.inputs), scope)
+    return done
+
+
+def rebuild_output(output: Output, new: dict[Node, Node]) -> Output:
+    """Return the output with each node replaced by the one that ``new`` has for it."""
+    return Output(tuple(_branch(branch, new) for branch in output.branches), output.source)
+
+
+def _branch(branch: Branch, new: dict[Node, Node]) -> Branch:
+    estimate = branch.estimate
+    if estimate is not None:
+        estimate = Estimate(new[estimate.logits], new[estimate.values], estimate.over)
+    return Branch(
+        None if branch.selection is None else new[branch.selection],
+        None if branch.gate is None else new[branch.gate],
+        estimate,
+    )

@@ -49,6 +49,8 @@ class Op:
     """Whether the op needs more than the page at hand, whatever its attributes are."""
     dims: ClassVar[tuple[int, ...]] = ()
     """Values that the attribute ``dim`` may have, if the op has one."""
+    minima: ClassVar[tuple[tuple[str, int], ...]] = ()
+    """Attributes that are whole numbers, each with the least that it may be."""
     choices: ClassVar[Mapping[str, type[StrEnum]]] = MappingProxyType({})
     """Enumerations of attributes by name; members may be given by their names."""
 
@@ -70,6 +72,8 @@ class Op:
                 expected = f"one of {', '.join(kind)}"
                 raise self.refuse("", f"{name}={value!r}", expected, f"change {name}")
             object.__setattr__(self, name, kind(value))  # still being made: nobody has seen it
+        for name, least in self.minima:
+            self.check_whole(name, least)
 
     @property
     def name(self) -> str:
@@ -86,7 +90,11 @@ class Op:
 
     def result_type(self, inputs: Types, scope: Scope) -> ValueType:
         """The type of the result. Raises `OperandError` without a place."""
-        self._check_number(len(inputs))
+        names, count = self.operands, len(inputs)
+        variadic = bool(names) and names[-1].endswith("...")
+        if count != len(names) and not (variadic and count > len(names)):
+            expected = f"{len(names)}{' or more' if variadic else ''}: {', '.join(names) or 'none'}"
+            raise self.refuse("", f"{count} operands", expected, "pass the operands it takes")
         if scope.side not in self.sides:
             (only,) = self.sides
             found, expected = f"use in the {scope.side} side", f"use in the {only} side of a flow"
@@ -96,13 +104,12 @@ class Op:
             raise self.refuse("", "dim=0 on the cache side", expected, fix)
         return self.infer(inputs, scope)
 
-    def _check_number(self, count: int) -> None:
-        names = self.operands
-        variadic = bool(names) and names[-1].endswith("...")
-        if count == len(names) or (variadic and count > len(names)):
-            return
-        expected = f"{len(names)}{' or more' if variadic else ''}: {', '.join(names) or 'none'}"
-        raise self.refuse("", f"{count} operands", expected, "pass the operands it takes")
+    def check_whole(self, name: str, least: int) -> None:
+        """Refuse an attribute that is no whole number of at least ``least``."""
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            expected = f"a whole number of at least {least}"
+            raise self.refuse("", f"{name}={value!r}", expected, f"change {name}")
 
     def attributes(self) -> dict[str, object]:
         """Field names and values, in the order of their definition."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from enum import Enum
 
-from tilewright.attention.graph.graph import Branch, Graph, Node
+from tilewright.attention.graph.graph import Graph, Node
 from tilewright.attention.graph.op import Op
 from tilewright.attention.graph.type import Side
 
@@ -25,7 +25,10 @@ def graph_text(graph: Graph, *, sources: bool = True) -> str:
         numbers: dict[Node, str] = {}
         for node in graph.nodes(side):
             numbers[node] = f"%{len(numbers)}"
-            lines.append(_node_line(node, numbers, sources))
+            operands = ", ".join(numbers[item] for item in node.inputs)
+            call = f"{node.op.name}{_attributes(node.op)}({operands})"
+            line = f"  {numbers[node]} = {call} : {node.type}{_line(node.source, sources)}"
+            lines.append(line)
         lines += _roots(graph, side, numbers, sources)
     return "\n".join(lines) + "\n"
 
@@ -62,12 +65,6 @@ def _variables(graph: Graph) -> Iterator[str]:
         )
 
 
-def _node_line(node: Node, numbers: dict[Node, str], sources: bool) -> str:
-    operands = ", ".join(numbers[item] for item in node.inputs)
-    call = f"{node.op.name}{_attributes(node.op)}({operands})"
-    return f"  {numbers[node]} = {call} : {node.type}{_line(node.source, sources)}"
-
-
 def _attributes(op: Op) -> str:
     """Only what differs from the defaults would be shorter, but would change with them."""
     pairs = [f"{name}={_literal(value)}" for name, value in op.attributes().items()]
@@ -94,19 +91,10 @@ def _roots(graph: Graph, side: Side, numbers: dict[Node, str], sources: bool) ->
     for write in graph.state_writes:
         yield f"  save {write.target} <- {numbers[write.value]}{_line(write.source, sources)}"
     for branch in graph.output.branches:
-        yield f"  attend {_branch(branch, numbers)}{_line(graph.output.source, sources)}"
-
-
-def _branch(branch: Branch, numbers: dict[Node, str]) -> str:
-    parts = []
-    if branch.selection is not None:
-        parts.append(f"selection={numbers[branch.selection]}")
-    if branch.gate is not None:
-        parts.append(f"gate={numbers[branch.gate]}")
-    if branch.estimate is not None:
-        logits, values = numbers[branch.estimate.logits], numbers[branch.estimate.values]
-        parts.append(f"logits={logits} values={values} over={branch.estimate.over}")
-    return " ".join(parts)
+        parts = [f"{name}={numbers[node]}" for name, node in branch.parts().items()]
+        if branch.estimate is not None:
+            parts.append(f"over={branch.estimate.over}")
+        yield f"  attend {' '.join(parts)}{_line(graph.output.source, sources)}"
 
 
 def _line(source: str, sources: bool) -> str:

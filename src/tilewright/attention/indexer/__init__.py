@@ -4,11 +4,10 @@ Most are made from the table of ops; ``__init__.pyi`` lists all for type checker
 """
 
 from tilewright.attention.abs import Parameter
+from tilewright.attention.abs.context_base import IndexerContext, MetaData
 from tilewright.attention.indexer.ops import (
     GeMV,
-    IndexerContext,
     Load,
-    MetaData,
     Save,
     build_ops,
     get_ctx,

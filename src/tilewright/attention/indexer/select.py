@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from tilewright.attention.abs.argument import BranchSpec, OutputSlot
 from tilewright.attention.abs.context_base import ContextBase
 from tilewright.attention.abs.op import Bases, split_context, trace_of, vOp
-from tilewright.attention.abs.trace import Trace
 from tilewright.attention.abs.value import Value, lower
 from tilewright.attention.graph import (
     FORMAT,
@@ -28,6 +27,14 @@ from tilewright.attention.ops.leaf import StateRead
 _SCORE_ALIASES = MappingProxyType({"score": "scores", "x": "scores"})  # both are Vortex's
 
 
+def _end(op: vOp, o: Any, branches: Sequence[BranchSpec]) -> OutputSlot:
+    """End the flow in a call of ``op``."""
+    if not isinstance(o, OutputSlot):
+        raise op._error(f"an o of type {type(o).__name__}", "the o of the method", "pass o")
+    o.combine(branches)
+    return o
+
+
 class Selector(vOp):
     """With ``o`` it ends the flow, without it returns the selection."""
 
@@ -39,14 +46,7 @@ class Selector(vOp):
         if args and isinstance(args[-1], OutputSlot):
             args, slot = args[:-1], args[-1]
         chosen = super().profile(*args, ctx=ctx, **kwargs)
-        if slot is None:
-            return chosen
-        if not isinstance(slot, OutputSlot):
-            raise self._error(
-                f"an o of type {type(slot).__name__}", "the o of the method", "pass o"
-            )
-        slot.select(chosen)
-        return slot
+        return chosen if slot is None else _end(self, slot, [BranchSpec(chosen)])
 
 
 class topK(Selector):
@@ -210,7 +210,10 @@ class every(vOp):
 
     def profile(self, chosen: Any, ctx: ContextBase | None = None) -> Value:  # type: ignore[override]
         trace = trace_of("every", (chosen,), ctx)
-        name = _new_state(trace, trace.node_of(choose.Select(), chosen).type)
+        shape = trace.node_of(choose.Select(), chosen).type.shape
+        name = f"selection.{len(trace.own_states)}"
+        kept_type = ValueType(FORMAT.PAGED, Leading.PAGES, shape, DType.BOOL)
+        trace.declare_state(name, StateVar(name, kept_type))
         step = lower(position.StepIndex(), trace=trace)
         phase = lower(binary.Remainder(), step, self.n, trace=trace)
         fresh = lower(compare.Equal(), phase, 0, trace=trace)
@@ -218,13 +221,6 @@ class every(vOp):
         result = lower(choose.Select(), fresh, chosen, kept, trace=trace)
         trace.write_state(name, result.node)
         return result
-
-
-def _new_state(trace: Trace, like: ValueType) -> str:
-    name = f"selection.{len(trace.own_states)}"
-    kept = ValueType(FORMAT.PAGED, Leading.PAGES, like.shape, DType.BOOL)
-    trace.declare_state(name, StateVar(name, kept))
-    return name
 
 
 def _compare(op: vOp, leaf: Op, relation: Op, number: int, ctx: ContextBase | None) -> Value:
@@ -236,16 +232,10 @@ class Attend(vOp):
     """``Attend()(selection, o)``: attention over the selected pages."""
 
     def profile(self, selection: Any, o: Any, ctx: Any = None) -> OutputSlot:  # type: ignore[override]
-        return self._end(o, [BranchSpec(selection)])
-
-    def _end(self, o: Any, branches: Sequence[BranchSpec]) -> OutputSlot:
-        if not isinstance(o, OutputSlot):
-            raise self._error(f"an o of type {type(o).__name__}", "the o of the method", "pass o")
-        o.combine(branches)
-        return o
+        return _end(self, o, [BranchSpec(selection)])
 
 
-class ZoneEstimate(Attend):
+class ZoneEstimate(vOp):
     """``ZoneEstimate()(selection, logits, values, o)``: pages that are not selected enter by their
     estimates; see BranchSpec for the shapes.
     """
@@ -253,16 +243,16 @@ class ZoneEstimate(Attend):
     def profile(  # type: ignore[override]
         self, selection: Any, logits: Any, values: Any, o: Any, ctx: Any = None
     ) -> OutputSlot:
-        return self._end(o, [BranchSpec(selection, logits=logits, values=values)])
+        return _end(self, o, [BranchSpec(selection, logits=logits, values=values)])
 
 
-class AttendBranches(Attend):
+class AttendBranches(vOp):
     """``AttendBranches()([BranchSpec(...), ...], o)``: a sum of attentions, each with its gate."""
 
     def profile(  # type: ignore[override]
         self, branches: Sequence[BranchSpec], o: Any, ctx: Any = None
     ) -> OutputSlot:
-        return self._end(o, branches)
+        return _end(self, o, branches)
 
 
 class GTGroupScore(vOp):

@@ -3,6 +3,6 @@
 How ops are evaluated is the matter of a backend, keyed by the class of the op.
 """
 
-from tilewright.attention.ops.table import OP_GROUPS, OPS
+from tilewright.attention.ops.table import OPS
 
-__all__ = ("OPS", "OP_GROUPS")
+__all__ = ("OPS",)

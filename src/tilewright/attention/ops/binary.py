@@ -1,25 +1,14 @@
 """Element-wise ops on two values."""
 
-from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, QUERY, WHOLE, Example, row
-from tilewright.attention.ops.rule import broadcast, need_integers, need_number
+from tilewright.attention.graph import DType, Scope, Types, ValueType
+from tilewright.attention.ops.rule import TwoValues, need_integers
 
 
-class Binary(Op):
+class Binary(TwoValues):
     """x ? y, element by element. Inner axes are equal or 1; a value per row meets every page.
 
     The result is int32 if both operands are integers, else float32. int32 wraps around.
     """
-
-    operands = ("x", "y")
-    keeps_integers = True
-
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
-        x, y = inputs
-        need_number(self, "x", x)
-        need_number(self, "y", y)
-        integers = self.keeps_integers and x.dtype.is_integer and y.dtype.is_integer
-        return broadcast(self, inputs, DType.INT32 if integers else DType.FLOAT32)
 
 
 class Add(Binary):
@@ -53,24 +42,19 @@ class Minimum(Binary):
 class Divide(Binary):
     """``x / y`` in float32, also of integers; x / 0 is infinite and 0 / 0 is NaN, as IEEE says."""
 
-    keeps_integers = False
+    result = DType.FLOAT32
 
 
 class Pow(Binary):
     """``x ** y`` in float32. A negative x with a fractional y is NaN."""
 
-    keeps_integers = False
+    result = DType.FLOAT32
 
 
-class IntegerBinary(Op):
+class IntegerBinary(TwoValues):
     """x ? y on integers, element by element: int32, which wraps around."""
 
-    operands = ("x", "y")
-
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
-        for operand, value in zip(self.operands, inputs, strict=True):
-            need_integers(self, operand, value)
-        return broadcast(self, inputs, DType.INT32)
+    need = need_integers
 
 
 class FloorDivide(IntegerBinary):
@@ -101,10 +85,7 @@ class ShiftRight(IntegerBinary):
     """``x >> y`` that keeps the sign. y outside 0..31 gives 0, or -1 for negative x."""
 
 
-EXAMPLES = (
-    *(Example(op(), (QUERY, CENTROIDS)) for op in (Add, Multiply, Maximum, Minimum, Divide, Pow)),
-    *(
-        Example(op(), (WHOLE, row(1, 1, DType.INT32)))
-        for op in (FloorDivide, Remainder, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight)
-    ),
+OPS = (
+    *(Add, Multiply, Maximum, Minimum, Divide, Pow),
+    *(FloorDivide, Remainder, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight),
 )

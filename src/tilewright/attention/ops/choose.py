@@ -1,12 +1,12 @@
 """Choosing between values, and picking entries by index."""
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, MASK, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
     lifted,
     need_integers,
     need_rank_two,
+    number_type,
 )
 
 
@@ -24,9 +24,7 @@ class Select(Op):
         bools = {x.dtype is DType.BOOL, y.dtype is DType.BOOL}
         if len(bools) == 2:
             raise self.refuse("y", y, f"the kind of element that x {x} has", "Cast one of them")
-        integers = x.dtype.is_integer and y.dtype.is_integer
-        number = DType.INT32 if integers else DType.FLOAT32
-        return broadcast(self, inputs, DType.BOOL if True in bools else number)
+        return broadcast(self, inputs, DType.BOOL if True in bools else number_type((x, y)))
 
 
 class Gather(Op):
@@ -59,8 +57,4 @@ class Gather(Op):
         return broadcast(self, both, x.dtype.computed).with_shape(*sizes, token_axes=tokens)
 
 
-EXAMPLES = (
-    Example(Select(), (MASK, SCORES, row(1, 1))),
-    Example(Gather(2), (CENTROIDS, row(1, 8, DType.INT32))),
-    Example(Gather(0), (SCORES, row(1, 1, DType.INT32))),
-)
+OPS = (Select, Gather)

@@ -1,20 +1,13 @@
 """Comparisons: as bools, and as additive masks."""
 
-from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, QUERY, Example
-from tilewright.attention.ops.rule import broadcast, need_number
+from tilewright.attention.graph import DType
+from tilewright.attention.ops.rule import TwoValues
 
 
-class Comparison(Op):
+class Comparison(TwoValues):
     """Whether a relation holds, element by element: bool. NaN compares as IEEE says."""
 
-    operands = ("x", "y")
     result = DType.BOOL
-
-    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
-        for operand, value in zip(self.operands, inputs, strict=True):
-            need_number(self, operand, value)
-        return broadcast(self, inputs, self.result)
 
 
 class Equal(Comparison):
@@ -71,10 +64,7 @@ class WhereLessEqual(AdditiveMask):
     """0 where x <= y, else -1e30."""
 
 
-EXAMPLES = tuple(
-    Example(op(), (QUERY, CENTROIDS))
-    for op in (
-        *(Equal, NotEqual, Greater, GreaterEqual, Less, LessEqual),
-        *(WhereEqual, WhereNotEqual, WhereGreater, WhereGreaterEqual, WhereLess, WhereLessEqual),
-    )
+OPS = (
+    *(Equal, NotEqual, Greater, GreaterEqual, Less, LessEqual),
+    *(WhereEqual, WhereNotEqual, WhereGreater, WhereGreaterEqual, WhereLess, WhereLessEqual),
 )

@@ -3,10 +3,8 @@
 from dataclasses import replace
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.example import PER_HEAD, QUERY, SCORES, Example, row
 from tilewright.attention.ops.rule import (
     broadcast,
-    check_whole,
     lifted,
     need_float,
     need_format,
@@ -35,12 +33,9 @@ class Reshape(Op):
     """
 
     operands = ("x",)
+    minima = (("rows", 1), ("columns", 1))
     rows: int
     columns: int
-
-    def __post_init__(self) -> None:
-        check_whole(self, "rows", self.rows, least=1)
-        check_whole(self, "columns", self.columns, least=1)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -58,14 +53,14 @@ class _Part(Op):
 
     operands = ("x",)
     dims = (1, 2)
+    minima = (("start", 0),)
     start: int
     end: int
     dim: int
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole(self, "start", self.start, least=0)
-        check_whole(self, "end", self.end, least=self.start)
+        self.check_whole("end", self.start)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -148,11 +143,4 @@ class Rope(Op):
         return broadcast(self, inputs, DType.FLOAT32)
 
 
-EXAMPLES = (
-    Example(Transpose(), (PER_HEAD,)),
-    Example(Reshape(2, 2), (PER_HEAD,)),
-    Example(MaskSlice(0, 8, 2), (QUERY,)),
-    Example(Slice(0, 8, 2), (QUERY,)),
-    Example(Concat(2), (SCORES, PER_HEAD)),
-    Example(Rope(), (QUERY, row(1, 1, DType.INT32))),
-)
+OPS = (Transpose, Reshape, MaskSlice, Slice, Concat, Rope)

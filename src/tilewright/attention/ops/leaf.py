@@ -11,8 +11,7 @@ from tilewright.attention.graph import (
     Types,
     ValueType,
 )
-from tilewright.attention.ops.example import Example
-from tilewright.attention.ops.rule import INDEXER_ONLY, check_whole
+from tilewright.attention.ops.rule import INDEXER_ONLY
 
 
 class _Named(Op):
@@ -113,11 +112,8 @@ class PromptMass(_Mass):
     prompt shorter than ``window`` is observed whole.
     """
 
+    minima = (("window", 1),)
     window: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "window", self.window, least=1)
 
 
 def wants_mass(graph: Graph) -> bool:
@@ -131,13 +127,5 @@ def prompt_windows(graph: Graph) -> tuple[int, ...]:
     return tuple(sorted({op.window for op in ops if isinstance(op, PromptMass)}))
 
 
-EXAMPLES = (
-    Example(Input("q")),
-    Example(FieldRead("centroids")),
-    Example(FieldRead("k"), side=Side.CACHE),
-    Example(StateRead("score")),
-    Example(ParameterRead("param.W")),
-    Example(Constant(0.5)),
-)
-
-EXAMPLES_OF_ATTENTION = (Example(AttentionMass()), Example(PromptMass(32)))
+OPS = (Input, FieldRead, StateRead, ParameterRead, Constant)
+OPS_OF_ATTENTION = (AttentionMass, PromptMass)

@@ -1,8 +1,16 @@
 """Products of values."""
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, QUERY, Example, field, page, parameter
-from tilewright.attention.ops.rule import broadcast, lifted, need_float, need_format, need_number
+from tilewright.attention.ops.rule import (
+    INDEXER_ONLY,
+    broadcast,
+    lifted,
+    need_float,
+    need_format,
+    need_number,
+    need_shape,
+    number_type,
+)
 
 
 class GeMM(Op):
@@ -26,10 +34,10 @@ class GeMM(Op):
         if x.shape[1] != y.shape[1]:
             fix = "the last axes are contracted; transpose or reduce one operand"
             raise self.refuse("y", y, f"a last axis of {x.shape[1]}, as x {x} has", fix)
-        dtype = DType.FLOAT32 if x.dtype.is_float or y.dtype.is_float else DType.INT32
         tokens = tuple(axis for axis, part in ((1, y), (2, x)) if 1 in part.token_axes)
         both = (x.with_shape(1, 1), y.with_shape(1, 1))
-        return broadcast(self, both, dtype).with_shape(y.shape[0], x.shape[0], token_axes=tokens)
+        result = broadcast(self, both, number_type(inputs))
+        return result.with_shape(y.shape[0], x.shape[0], token_axes=tokens)
 
     def _with_heads(self, x: ValueType, y: ValueType) -> ValueType:
         heads, rows, width = y.shape
@@ -57,16 +65,14 @@ class Kron(Op):
         x, y = inputs
         need_number(self, "x", x)
         need_number(self, "y", y)
-        kept = [value.with_shape(*self._other_axes(value)) for value in inputs]
-        dtype = DType.FLOAT32 if x.dtype.is_float or y.dtype.is_float else DType.INT32
-        result = broadcast(self, tuple(kept), dtype)
-        sizes = list(result.shape)
+        kept = inputs
         for axis in self.dim:
-            sizes[axis - 1] = x.shape[axis - 1] * y.shape[axis - 1]
-        return result.with_shape(*sizes)
-
-    def _other_axes(self, value: ValueType) -> list[int]:
-        return [1 if axis in self.dim else value.shape[axis - 1] for axis in (1, 2)]
+            kept = tuple(value.with_shape(*value.sizes_with(axis, 1)) for value in kept)
+        result = broadcast(self, kept, number_type(inputs))
+        for axis in self.dim:
+            size = x.shape[axis - 1] * y.shape[axis - 1]
+            result = result.with_shape(*result.sizes_with(axis, size))
+        return result
 
 
 class FactorScore(Op):
@@ -77,7 +83,7 @@ class FactorScore(Op):
     """
 
     operands = ("q", "weights", "descriptors")
-    sides = frozenset({Side.INDEXER})
+    sides = INDEXER_ONLY
     heads: int
     descriptors: int
     rank: int
@@ -87,16 +93,11 @@ class FactorScore(Op):
         need_float(self, "q", q)
         need_format(self, "q", q, FORMAT.BATCHED)
         need_format(self, "weights", weights, FORMAT.PARAMETER)
-        width = q.shape[1]
-        expected = {
-            "q": (q, (self.heads, width)),
-            "weights": (weights, (self.heads, width, self.rank)),
-            "descriptors": (descriptors, (self.heads * self.descriptors, self.rank)),
-        }
-        for operand, (found, shape) in expected.items():
-            if found.shape != shape:
-                fix = "heads, descriptors and rank of the op must fit all three"
-                raise self.refuse(operand, found, f"inner shape {shape}", fix)
+        fix = "heads, descriptors and rank of the op must fit all three"
+        width, rows = q.shape[1], self.heads * self.descriptors
+        need_shape(self, "q", q, (self.heads, width), fix)
+        need_shape(self, "weights", weights, (self.heads, width, self.rank), fix)
+        need_shape(self, "descriptors", descriptors, (rows, self.rank), fix)
         return scope.per_page((1, 1), DType.FLOAT32)
 
 
@@ -118,27 +119,14 @@ class LearnedDescriptor(Op):
     def infer(self, inputs: Types, scope: Scope) -> ValueType:
         x, token_weights, key_weights = inputs
         need_float(self, "x", x)
-        expected = {
-            "token_weights": (token_weights, (self.heads, x.shape[0], self.descriptors)),
-            "key_weights": (key_weights, (self.heads, x.shape[1], self.rank)),
-        }
-        for operand, (found, shape) in expected.items():
-            need_format(self, operand, found, FORMAT.PARAMETER)
-            if found.shape != shape:
-                fix = "heads, descriptors and rank of the op must fit the weights"
-                raise self.refuse(operand, found, f"inner shape {shape}", fix)
+        fix = "heads, descriptors and rank of the op must fit the weights"
+        tokens, width = x.shape
+        need_format(self, "token_weights", token_weights, FORMAT.PARAMETER)
+        token_shape = (self.heads, tokens, self.descriptors)
+        need_shape(self, "token_weights", token_weights, token_shape, fix)
+        need_format(self, "key_weights", key_weights, FORMAT.PARAMETER)
+        need_shape(self, "key_weights", key_weights, (self.heads, width, self.rank), fix)
         return scope.per_page((self.heads * self.descriptors, self.rank), DType.FLOAT32)
 
 
-EXAMPLES = (
-    Example(GeMM(), (QUERY, CENTROIDS)),
-    Example(GeMM(), (QUERY, parameter(32, 64))),
-    Example(GeMM(), (QUERY, parameter(4, 32, 64))),
-    Example(Kron((1,)), (QUERY, field(2, 64))),
-    Example(FactorScore(4, 2, 8), (QUERY, parameter(4, 64, 8), field(8, 8))),
-    Example(
-        LearnedDescriptor(4, 2, 8),
-        (page(16, 64), parameter(4, 16, 2), parameter(4, 64, 8)),
-        Side.CACHE,
-    ),
-)
+OPS = (GeMM, Kron, FactorScore, LearnedDescriptor)

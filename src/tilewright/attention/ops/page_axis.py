@@ -3,11 +3,9 @@
 from enum import StrEnum
 
 from tilewright.attention.graph import FORMAT, Scope, Span, Types, ValueType
-from tilewright.attention.ops.example import CENTROIDS, PER_HEAD, SCORES, Example
 from tilewright.attention.ops.rule import (
     INDEXER_ONLY,
     OneValue,
-    check_whole,
     need_float,
     need_format,
     need_rank_two,
@@ -50,21 +48,27 @@ class Softmax(_AlongAxis):
     span: Span = Span.MIDDLE
 
 
-class Normalize(OneValue):
+class _OverRow(OneValue):
+    spans_row = True
+    sides = INDEXER_ONLY
+
+
+class _OfFloats(_OverRow):
+    need = need_float
+    formats = (FORMAT.RAGGED,)
+    result = None
+
+
+class Normalize(_OfFloats):
     """x divided by ``max(sqrt(sum of squares over the pages of span), 1e-12)``, per inner position.
 
     RAGGED. Pages outside ``span`` pass through.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
-    need = need_float
-    formats = (FORMAT.RAGGED,)
-    result = None
     span: Span = Span.MIDDLE
 
 
-class Conv1d(OneValue):
+class Conv1d(_OfFloats):
     """Causal and depth-wise over pages: ``out[p] = sum_k weight[k] * x[p - k]``, with zeros before
     the first page of ``span``.
 
@@ -72,11 +76,6 @@ class Conv1d(OneValue):
     are not read and pass through.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
-    need = need_float
-    formats = (FORMAT.RAGGED,)
-    result = None
     weight: Weights
     span: Span = Span.MIDDLE
 
@@ -104,36 +103,28 @@ class CumSum(_AlongAxis):
     span: Span = Span.MIDDLE
 
 
-class PoolPages(OneValue):
+class PoolPages(_OverRow):
     """Reduction over neighbouring pages: ``out[p] = kind of x[p - before .. p + after]``.
 
     Only pages of ``span`` are read: at its ends the window is shorter (and a mean divides by less).
     Pages outside ``span`` pass through. x is RAGGED or PAGED.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
     formats = (FORMAT.RAGGED, FORMAT.PAGED)
+    minima = (("before", 0), ("after", 0))
     kind: Kind
     before: int = 0
     after: int = 0
     span: Span = Span.MIDDLE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "before", self.before, least=0)
-        check_whole(self, "after", self.after, least=0)
 
-
-class ShiftPages(OneValue):
+class ShiftPages(_OverRow):
     """The value of another page: ``out[p] = x[p + offset]``, and ``fill`` beyond the ends.
 
     All pages of the row take part, reserved ones too. x is RAGGED or PAGED. The tokens of another
     page are ordinary entries here; those that are not there are computed from 0.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
     need = need_rank_two
     formats = (FORMAT.RAGGED, FORMAT.PAGED)
     result = None
@@ -144,23 +135,13 @@ class ShiftPages(OneValue):
         return super().infer(inputs, scope).with_shape(*inputs[0].shape)
 
 
-class AcrossHeads(OneValue):
+class AcrossHeads(_OverRow):
     """Reduction over the KV heads of one request, so that its rows get one value: same shape.
 
     With it all KV heads of a request can share a selection.
     """
 
-    spans_row = True
-    sides = INDEXER_ONLY
     kind: Kind = Kind.SUM
 
 
-EXAMPLES = (
-    Example(Softmax(0, 0.125), (PER_HEAD,)),
-    Example(Normalize(), (SCORES,)),
-    Example(Conv1d((((0.5,),), ((0.25,),))), (SCORES,)),
-    Example(CumSum(0), (SCORES,)),
-    Example(PoolPages(Kind.MAX, 1, 1), (SCORES,)),
-    Example(ShiftPages(1), (CENTROIDS,)),
-    Example(AcrossHeads(), (SCORES,)),
-)
+OPS = (Softmax, Normalize, Conv1d, CumSum, PoolPages, ShiftPages, AcrossHeads)

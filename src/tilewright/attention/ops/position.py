@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 from tilewright.attention.graph import DType, Op, Scope, Side, Types, ValueType
-from tilewright.attention.ops.example import Example
 from tilewright.attention.ops.rule import INDEXER_ONLY
 
 
@@ -85,19 +84,7 @@ class QueryHeadIndex(Op):
         return scope.per_row((scope.geometry.query_heads, 1), DType.INT32)
 
 
-EXAMPLES = tuple(
-    Example(op())
-    for op in (
-        PageIndex,
-        PageAge,
-        PageCount,
-        TokenCount,
-        TokenPosition,
-        TokenValid,
-        ReservedPages,
-        StepIndex,
-        LayerIndex,
-        HeadIndex,
-        QueryHeadIndex,
-    )
+OPS = (
+    *(PageIndex, PageAge, PageCount, TokenCount, TokenPosition, TokenValid, ReservedPages),
+    *(StepIndex, LayerIndex, HeadIndex, QueryHeadIndex),
 )

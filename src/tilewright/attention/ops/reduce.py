@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-from tilewright.attention.graph import FORMAT, DType, Op, Scope, Side, Span, Types, ValueType
-from tilewright.attention.ops.example import PER_HEAD, SCORES, Example, page, pages, row
+from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
 from tilewright.attention.ops.rule import (
-    check_whole,
     lifted,
     need_format,
     need_number,
@@ -84,12 +82,9 @@ class ArgTop(Op):
 
     operands = ("x",)
     dims = (1, 2)
+    minima = (("k", 1),)
     k: int
     dim: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "k", self.k, least=1)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -108,12 +103,9 @@ class InterleavedReduction(Op):
 
     operands = ("x",)
     dims = (1, 2)
+    minima = (("k", 1),)
     dim: int = 1
     k: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole(self, "k", self.k, least=1)
 
     def infer(self, inputs: Types, _scope: Scope) -> ValueType:
         (x,) = inputs
@@ -147,18 +139,11 @@ class L2NormInterleave(InterleavedReduction):
     """Square root of the sum of squares of each group of ``k`` neighbours."""
 
 
-EXAMPLES = (
-    Example(Sum(2), (pages(4, 64),)),
-    Example(Mean(1), (page(16, 64),), Side.CACHE),
-    Example(Mean(0), (SCORES,)),
-    Example(Max(2), (PER_HEAD,)),
-    Example(Min(1), (page(16, 64),), Side.CACHE),
-    Example(L2Norm(2), (page(16, 64),), Side.CACHE),
-    Example(ArgMax(0), (SCORES,)),
-    Example(ArgTop(8), (row(1, 64),)),
-)
-
-EXAMPLES_OF_NEIGHBOURS = tuple(
-    Example(op(1, 4), (page(16, 64),), Side.CACHE)
-    for op in (SumInterleave, MeanInterleave, MaxInterleave, MinInterleave, L2NormInterleave)
+OPS = (Sum, Mean, Max, Min, L2Norm, ArgMax, ArgTop)
+OPS_OF_NEIGHBOURS = (
+    SumInterleave,
+    MeanInterleave,
+    MaxInterleave,
+    MinInterleave,
+    L2NormInterleave,
 )

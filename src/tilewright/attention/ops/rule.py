@@ -12,12 +12,14 @@ MASKED = -1e30
 
 
 def need_rank_two(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand with other than two inner axes."""
     if len(value.shape) != 2:
         fix = "use GeMM or FactorScore, which take weights with an axis of heads"
         raise op.refuse(operand, value, "a value of rank 3", fix)
 
 
 def need_number(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand of bools."""
     need_rank_two(op, operand, value)
     if value.dtype is DType.BOOL:
         fix = "use Select(mask, x, y), or Cast it to float32"
@@ -25,17 +27,20 @@ def need_number(op: Op, operand: str, value: ValueType) -> None:
 
 
 def need_float(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand whose elements are no floating-point numbers."""
     need_rank_two(op, operand, value)
     if not value.dtype.is_float:
         raise op.refuse(operand, value, "floating-point numbers", "Cast it to float32 first")
 
 
 def need_integers(op: Op, operand: str, value: ValueType) -> None:
+    """Refuse an operand whose elements are no integers."""
     if not value.dtype.is_integer:
         raise op.refuse(operand, value, "integers", "Cast it to int32 first")
 
 
 def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> None:
+    """Refuse an operand in a format that is not one of ``formats``."""
     if value.format not in formats:
         expected = f"a value in format {' or '.join(item.name for item in formats)}"
         fix = "reduce something per page first"
@@ -44,10 +49,15 @@ def need_format(op: Op, operand: str, value: ValueType, *formats: FORMAT) -> Non
         raise op.refuse(operand, value, expected, fix)
 
 
-def check_whole(op: Op, name: str, value: object, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        expected = f"a whole number of at least {least}"
-        raise op.refuse("", f"{name}={value!r}", expected, f"change {name}")
+def need_shape(op: Op, operand: str, value: ValueType, shape: tuple[int, ...], fix: str) -> None:
+    """Refuse an operand of another inner shape."""
+    if value.shape != shape:
+        raise op.refuse(operand, value, f"inner shape {shape}", fix)
+
+
+def number_type(inputs: Types) -> DType:
+    """Return int32 if all operands are integers, else float32."""
+    return DType.INT32 if all(value.dtype.is_integer for value in inputs) else DType.FLOAT32
 
 
 def lifted(value: ValueType, dtype: DType | None = None) -> ValueType:
@@ -87,11 +97,14 @@ def broadcast(op: Op, inputs: Types, dtype: DType, *, names: tuple[str, ...] = (
     )
 
 
+Need = Callable[[Op, str, ValueType], None]
+
+
 class OneValue(Op):
     """An op on one value that keeps its shape."""
 
     operands = ("x",)
-    need: ClassVar[Callable[[Op, str, ValueType], None]] = need_number
+    need: ClassVar[Need] = need_number
     """The rule that elements of the operand keep."""
     formats: ClassVar[tuple[FORMAT, ...]] = tuple(FORMAT)
     """Formats that the operand may have."""
@@ -103,3 +116,18 @@ class OneValue(Op):
         self.need("x", x)
         need_format(self, "x", x, *self.formats)
         return lifted(x, self.result)
+
+
+class TwoValues(Op):
+    """An op on two values that broadcast, element by element."""
+
+    operands = ("x", "y")
+    need: ClassVar[Need] = need_number
+    """The rule that elements of both operands keep."""
+    result: ClassVar[DType | None] = None
+    """The element type of the result; None: int32 of integers, else float32."""
+
+    def infer(self, inputs: Types, _scope: Scope) -> ValueType:
+        for operand, value in zip(self.operands, inputs, strict=True):
+            self.need(operand, value)
+        return broadcast(self, inputs, self.result or number_type(inputs))

@@ -3,11 +3,9 @@
 import math
 
 from tilewright.attention.graph import FORMAT, DType, Op, Scope, Span, Types, ValueType
-from tilewright.attention.ops.example import MASK, PER_HEAD, SCORES, Example
 from tilewright.attention.ops.rule import (
     INDEXER_ONLY,
     broadcast,
-    check_whole,
     lifted,
     need_format,
     need_number,
@@ -53,7 +51,7 @@ class TopK(SelectionOp):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.k is not None:
-            check_whole(self, "k", self.k, least=1)
+            self.check_whole("k", 1)
 
 
 class ApproxTopK(SelectionOp):
@@ -94,7 +92,7 @@ class TopP(SelectionOp):
         super().__post_init__()
         if not 0.0 < self.p <= 1.0:
             raise self.refuse("", f"p={self.p!r}", "0 < p <= 1", "change p")
-        _check_limits(self, self.min_pages, self.max_pages)
+        _check_limits(self)
 
 
 class Threshold(SelectionOp):
@@ -113,7 +111,7 @@ class Threshold(SelectionOp):
         super().__post_init__()
         if math.isnan(self.value):
             raise self.refuse("", "value=nan", "a number", "change the value")
-        _check_limits(self, self.min_pages, self.max_pages)
+        _check_limits(self)
 
 
 class _BoolOp(Op):
@@ -164,20 +162,13 @@ class SelectedTokens(Op):
         return scope.per_row(selection.shape, DType.INT32)
 
 
-def _check_limits(op: Op, min_pages: int, max_pages: int | None) -> None:
-    check_whole(op, "min_pages", min_pages, least=0)
-    if max_pages is not None:
-        check_whole(op, "max_pages", max_pages, least=max(min_pages, 1))
+def _check_limits(op: "TopP | Threshold") -> None:
+    op.check_whole("min_pages", 0)
+    if op.max_pages is not None:
+        op.check_whole("max_pages", max(op.min_pages, 1))
 
 
-EXAMPLES = (
-    Example(TopK(), (SCORES,)),
-    Example(TopK(8, per_head=True), (PER_HEAD,)),
-    Example(ApproxTopK(0.1), (SCORES,)),
-    Example(TopP(0.9), (SCORES,)),
-    Example(Threshold(0.01), (SCORES,)),
-    Example(Union(), (MASK, MASK)),
-    Example(Intersection(), (MASK, MASK)),
-    Example(Complement(), (MASK,)),
-    Example(SelectedTokens(), (MASK,)),
+OPS = (
+    *(TopK, ApproxTopK, TopP, Threshold),
+    *(Union, Intersection, Complement, SelectedTokens),
 )

@@ -3,7 +3,6 @@
 import math
 
 from tilewright.attention.graph import DType, Op, Scope, Types, ValueType
-from tilewright.attention.ops.example import PER_HEAD, SCORES, WHOLE, Example
 from tilewright.attention.ops.rule import OneValue, lifted, need_integers, need_rank_two
 
 
@@ -106,15 +105,7 @@ class Cast(Op):
         return lifted(x, self.dtype)
 
 
-EXAMPLES = (
-    *(
-        Example(op(), (PER_HEAD,))
-        for op in (
-            *(Relu, Sigmoid, Silu, Add_Mul, Abs, Log, Exp),
-            *(Sqrt, Rsqrt, Sign, Floor, Clamp),
-        )
-    ),
-    Example(BitNot(), (WHOLE,)),
-    Example(PopCount(), (WHOLE,)),
-    Example(Cast(DType.INT32), (SCORES,)),
+OPS = (
+    *(Relu, Sigmoid, Silu, Add_Mul, Abs, Log, Exp),
+    *(Sqrt, Rsqrt, Sign, Floor, Clamp, BitNot, PopCount, Cast),
 )

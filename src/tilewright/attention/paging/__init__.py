@@ -1,6 +1,6 @@
 """Pages of the key-value cache: pool, page tables, prefix sharing, private state of requests."""
 
-from tilewright.attention.paging.pager import Admission, ExtendPlan, PageCopy, Pager, PagerSnapshot
+from tilewright.attention.paging.pager import Admission, ExtendPlan, PageCopy, Pager
 from tilewright.attention.paging.state import StateField, StateStore
 from tilewright.attention.paging.table import PageTable, PagingSpec
 
@@ -10,7 +10,6 @@ __all__ = (
     "PageCopy",
     "PageTable",
     "Pager",
-    "PagerSnapshot",
     "PagingSpec",
     "StateField",
     "StateStore",

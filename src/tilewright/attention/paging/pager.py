@@ -8,12 +8,9 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.paging.pool import PagePool
-from tilewright.attention.paging.prefix import PrefixIndex
+from tilewright.attention.paging.pool import PagePool, PrefixIndex
 from tilewright.attention.paging.table import PageTable, PagingSpec
 from tilewright.errors import InternalError, PagingError
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +52,6 @@ class ExtendPlan:
         return len(self.blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class PagerSnapshot:
-    """The accounting of a pager at one moment; restoring it leaves the snapshot usable."""
-
-    spec: PagingSpec
-    pool: PagePool
-    index: PrefixIndex
-    tables: Mapping[str, PageTable]
-
-
 class Pager:
     """Decides which page holds which token. It never touches the arrays that hold them.
 
@@ -91,10 +78,8 @@ class Pager:
         try:
             return self._tables[request]
         except KeyError:
-            known = ", ".join(sorted(self._tables)) or "none"
-            raise PagingError(
-                f"request {request!r}", "no table", f"one of: {known}", "admit it first"
-            ) from None
+            known = f"one of: {', '.join(sorted(self._tables)) or 'none'}"
+            raise _request_error(request, "no table", known, "admit it first") from None
 
     def admit(self, request: str, tokens: Iterable[int]) -> Admission:
         """Open a table on the longest known prefix, always leaving one token to compute.
@@ -102,12 +87,10 @@ class Pager:
         The last token is never taken from the index: its query must run to give an output.
         """
         if request in self._tables:
-            raise PagingError(f"request {request!r}", "a second admit", "a new name", "release it")
+            raise _request_error(request, "a second admit", "a new name", "release it")
         wanted = array("q", tokens)
         if not wanted:
-            raise PagingError(
-                f"request {request!r}", "an empty sequence", "one token or more", "add a token"
-            )
+            raise _request_error(request, "an empty sequence", "one token or more", "add a token")
         nodes = self._index.match(wanted[:-1])
         pages = tuple(node.page for node in nodes)
         for page in pages:
@@ -131,7 +114,9 @@ class Pager:
         first_full = table.num_full_blocks
         table.pages.extend(fresh)
         table.tokens.extend(added)
-        blocks, offsets = self._places(table, first, stop)
+        positions = np.arange(first, stop, dtype=np.int64)
+        blocks = table.block_ids()[positions // self.spec.block_size]
+        offsets = positions % self.spec.block_size
         return ExtendPlan(
             request, first, fresh, copies, blocks, offsets, first_full, table.num_full_blocks
         )
@@ -154,7 +139,7 @@ class Pager:
     def fork(self, parent: str, child: str) -> PageTable:
         """A second table on the same pages; the first append of either copies a partial page."""
         if child in self._tables:
-            raise PagingError(f"request {child!r}", "a second table", "a new name", "release it")
+            raise _request_error(child, "a second table", "a new name", "release it")
         table = self.table(parent).copy()
         for page in table.pages:
             self._pool.share(page)
@@ -165,12 +150,8 @@ class Pager:
         """Forget the tokens from ``num_tokens`` on; pages that hold none of the rest go back."""
         table = self.table(request)
         if not 0 <= num_tokens <= table.num_tokens:
-            raise PagingError(
-                f"request {request!r}",
-                f"a cut at token {num_tokens}",
-                f"0..{table.num_tokens}",
-                "cut inside the sequence",
-            )
+            found, expected = f"a cut at token {num_tokens}", f"0..{table.num_tokens}"
+            raise _request_error(request, found, expected, "cut inside the sequence")
         keep = self.spec.pages_for(num_tokens)
         for page in reversed(table.pages[keep:]):
             self._pool.drop(page)
@@ -185,21 +166,19 @@ class Pager:
             self._pool.drop(page)
         del self._tables[request]
 
-    def snapshot(self) -> PagerSnapshot:
-        return PagerSnapshot(
-            self.spec,
-            self._pool.copy(),
-            self._index.copy(),
-            MappingProxyType({name: table.copy() for name, table in self._tables.items()}),
-        )
+    def snapshot(self) -> "Pager":
+        """Return a copy, whose accounting stays as it is now."""
+        twin = Pager(self.spec)
+        twin.restore(self)
+        return twin
 
-    def restore(self, snapshot: PagerSnapshot) -> None:
-        """Go back to a snapshot of a pager of the same sizes."""
+    def restore(self, snapshot: "Pager") -> None:
+        """Go back to a snapshot of a pager of the same sizes; it stays usable."""
         if snapshot.spec != self.spec:
             raise PagingError("pager", f"a snapshot of {snapshot.spec}", str(self.spec), "match it")
-        self._pool = snapshot.pool.copy()
-        self._index = snapshot.index.copy()
-        self._tables = {name: table.copy() for name, table in snapshot.tables.items()}
+        self._pool = snapshot._pool.copy()
+        self._index = snapshot._index.copy()
+        self._tables = {name: table.copy() for name, table in snapshot._tables.items()}
 
     def check_integrity(self) -> None:
         """Raise InternalError unless holders, tables and index agree."""
@@ -223,12 +202,9 @@ class Pager:
             return
         may_go = self._index.removable(lambda page: self._pool.holders(page) == 1)
         if missing > len(may_go):
-            raise PagingError(
-                f"request {request!r}",
-                f"{self._pool.num_free} free pages and {len(may_go)} that can be evicted",
-                f"{num_pages}",
-                "release a request, or build the session with more pages",
-            )
+            found = f"{self._pool.num_free} free pages and {len(may_go)} that can be evicted"
+            fix = "release a request, or build the session with more pages"
+            raise _request_error(request, found, f"{num_pages}", fix)
         evicted = self._index.take_oldest(missing, may_go)
         if len(evicted) < missing:
             found = f"{len(evicted)} of {missing} pages evicted"
@@ -243,9 +219,6 @@ class Pager:
         table.pages[-1] = target
         return PageCopy(source, target, table.num_tokens % self.spec.page_size)
 
-    def _places(self, table: PageTable, first: int, stop: int) -> tuple[Int64s, Int64s]:
-        positions = np.arange(first, stop, dtype=np.int64)
-        return (
-            table.block_ids()[positions // self.spec.block_size],
-            positions % self.spec.block_size,
-        )
+
+def _request_error(request: str, found: str, expected: str, fix: str) -> PagingError:
+    return PagingError(f"request {request!r}", found, expected, fix)

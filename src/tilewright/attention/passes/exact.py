@@ -28,8 +28,7 @@ def infer_types(graph: Graph) -> Graph:
 
     def transform(node: Node, inputs: tuple[Node, ...], scope: Scope) -> Node:
         made = make_node(node.op, inputs, scope, node.source)
-        same = made.type == node.type and inputs == node.inputs
-        return node if same else made
+        return node if made.type == node.type and inputs == node.inputs else made
 
     return rebuild(graph, transform)
 
@@ -107,13 +106,13 @@ def _identity(node: Node, _scope: Scope) -> Node | None:
         isinstance(op, unary.Cast | layout.Reshape | layout.Slice)
         or (isinstance(op, unary.Add_Mul) and (op.alpha, op.beta) == (0.0, 1.0))
         or (isinstance(op, layout.Transpose) and node.type.shape == (1, 1))
-        or (isinstance(op, reduce.Sum | reduce.Max | reduce.Min) and _one_entry(node, op))
+        or (
+            isinstance(op, reduce.Sum | reduce.Max | reduce.Min)
+            and op.dim != 0
+            and node.inputs[0].type.shape[op.dim - 1] == 1
+        )
     )
     return node.inputs[0] if same else None
-
-
-def _one_entry(node: Node, op: reduce.Reduction) -> bool:
-    return op.dim != 0 and node.inputs[0].type.shape[op.dim - 1] == 1
 
 
 def _double(node: Node, _scope: Scope) -> Node | None:

@@ -20,17 +20,15 @@ from tilewright.attention.planner.plan import (
     RowPath,
     StateAdvance,
     StepPlan,
-    plan_spec_of,
-    plan_step,
-)
-from tilewright.attention.planner.policy import Policy, parse_policy
-from tilewright.attention.planner.rows import (
     earlier_state_pages,
     most_candidates,
+    plan_spec_of,
+    plan_step,
     row_budgets,
     rows_read_whole,
     state_pages,
 )
+from tilewright.attention.planner.policy import Policy, parse_policy
 
 __all__ = (
     "Budget",

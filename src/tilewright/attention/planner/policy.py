@@ -62,23 +62,7 @@ class Policy:
     ratio: float = 0.0
 
     def bounds(self, facts: RowFacts, reserved: Reserved) -> RowBudget:
-        try:
-            blocks = self.function(**self._arguments(facts, reserved))
-        except Exception as error:
-            raise PlanError(
-                f"policy {self.text!r}",
-                f"{type(error).__name__}: {error}",
-                "an int for every row",
-                f"look at {facts}",
-            ) from error
-        if not isinstance(blocks, int) or isinstance(blocks, bool):
-            raise PlanError(
-                f"policy {self.text!r}", repr(blocks), "an int", "round it: floor(...) or //"
-            )
-        return RowBudget(blocks, blocks)
-
-    def _arguments(self, facts: RowFacts, reserved: Reserved) -> dict[str, int | float]:
-        return {
+        arguments = {
             "n_blocks": facts.num_blocks,
             "n_tokens": facts.num_tokens,
             "layer": facts.layer,
@@ -89,6 +73,15 @@ class Policy:
             "bos": reserved.first,
             "eos": reserved.last,
         }
+        try:
+            blocks = self.function(**arguments)
+        except Exception as error:
+            where, found = f"policy {self.text!r}", f"{type(error).__name__}: {error}"
+            raise PlanError(where, found, "an int for every row", f"look at {facts}") from error
+        if not isinstance(blocks, int) or isinstance(blocks, bool):
+            fix = "round it: floor(...) or //"
+            raise PlanError(f"policy {self.text!r}", repr(blocks), "an int", fix)
+        return RowBudget(blocks, blocks)
 
 
 def parse_policy(text: str, *, topk: int = 30, ratio: float = 0.0) -> Policy:
@@ -103,16 +96,11 @@ def parse_policy(text: str, *, topk: int = 30, ratio: float = 0.0) -> Policy:
         for node in ast.walk(tree):
             _check_node(node, text)
         code = compile(_BoundedPowers().visit(tree), "<policy>", "eval")
-    except (
-        SyntaxError,
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ) as error:  # the last two: too deep
+    # the last two: too deep
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         found = repr(text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}...")
-        raise PlanError(
-            "policy", found, "a Python expression", str(error) or "shorten it"
-        ) from error
+        fix = str(error) or "shorten it"
+        raise PlanError("policy", found, "a Python expression", fix) from error
 
     def function(**facts: int | float) -> object:
         names = {alias: facts[name] for alias, name in ALIASES.items()}

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from tilewright.attention.flow import FlowBase, examine_flow, make_flow
 from tilewright.attention.flow.lint import Lint
-from tilewright.attention.graph import FORMAT, FlowKind, Geometry, Graph, graph_hash
+from tilewright.attention.graph import FORMAT, FlowKind, Geometry, graph_hash
 from tilewright.attention.passes import optimize_graph
 from tilewright.errors import FlowError, TilewrightError
 from tilewright.records.attention.flow import FlowCheckRow, FlowProblem, FlowWarning
@@ -56,6 +56,7 @@ def check_flow(name: str, flow: type[FlowBase], geometry: Geometry) -> FlowCheck
         return FlowCheckRow(
             name=name, kind=flow.kind.value, ok=False, errors=(_problem(error),), warnings=()
         )
+    types = [item.type for item in graph.fields] + [item.type for item in graph.states]
     return FlowCheckRow(
         name=name,
         kind=flow.kind.value,
@@ -64,13 +65,8 @@ def check_flow(name: str, flow: type[FlowBase], geometry: Geometry) -> FlowCheck
         warnings=tuple(map(_warning, warnings)),
         graph_hash=graph_hash(canonical),
         states=tuple(state.name for state in graph.states),
-        bytes_per_page=_bytes_per_page(graph),
+        bytes_per_page=sum(kind.num_bytes for kind in types if kind.format is not FORMAT.SLOTTED),
     )
-
-
-def _bytes_per_page(graph: Graph) -> int:
-    types = [item.type for item in graph.fields] + [item.type for item in graph.states]
-    return sum(kind.num_bytes for kind in types if kind.format is not FORMAT.SLOTTED)
 
 
 def _problem(error: TilewrightError) -> FlowProblem:

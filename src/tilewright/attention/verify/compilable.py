@@ -3,7 +3,8 @@
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from tilewright.attention.flow import FlowBase, trace_flow
@@ -48,18 +49,15 @@ class Config:
 
     def geometry(self, kind: FlowKind, dtypes: tuple[DType, DType, DType]) -> Geometry:
         """Return what the flow is traced for; types are of keys and values, queries, and fields."""
-        named = dict(zip(("kv_dtype", "query_dtype", "field_dtype"), dtypes, strict=True))
-        if kind is FlowKind.GQA:
-            return Geometry.gqa(
-                page_size=self.block_size, head_dim=self.D, query_heads=self.G, **named
-            )
-        rank, rope = self.latent_dims or (self.D, 0)
-        return Geometry.mla(
+        latent_dims = self.latent_dims if kind is FlowKind.MLA else None
+        value_dim, rope_dim = latent_dims or (self.D, 0)
+        return Geometry(
+            kind=kind,
             page_size=self.block_size,
-            kv_lora_rank=rank,
-            qk_rope_head_dim=rope,
             query_heads=self.G,
-            **named,
+            key_dim=value_dim + rope_dim,
+            value_dim=value_dim,
+            **dict(zip(("kv_dtype", "query_dtype", "field_dtype"), dtypes, strict=True)),
         )
 
 
@@ -80,7 +78,7 @@ class VerifyReport:
     failed: tuple[Failure, ...] = ()
     skipped: tuple[Config, ...] = ()
     numeric: bool = False
-    largest_error: float = field(default=0.0)  # of numeric points, relative to the row norm
+    largest_error: float = 0.0  # of numeric points, relative to the row norm
 
     @property
     def total(self) -> int:
@@ -166,64 +164,55 @@ def verify_flow_compilable(  # the call that users know
         Config(B, G, D, num_kv_heads, block, block * ratio, pages, latent)
         for G, D, block, ratio, pages in sizes
     )
-    run = _Verification(made, (dtypes[0], dtypes[1], dtypes[2]), numeric)
-    return run.report(points, max_page_size, progress if verbose else None)
+    find = partial(_examine, made, (dtypes[0], dtypes[1], dtypes[2]), numeric=numeric)
+    return _report(points, find, max_page_size, progress if verbose else None, numeric=numeric)
 
 
-class _Verification:
-    """Points that differ only in paging have one graph; it is verified once."""
-
-    def __init__(self, flow: FlowBase, dtypes: tuple[DType, DType, DType], numeric: bool) -> None:
-        self._flow = flow
-        self._dtypes = dtypes
-        self._numeric = numeric
-        self._known: dict[tuple[object, ...], tuple[str, str, float]] = {}
-
-    def report(
-        self, points: Iterable[Config], max_page_size: int, tell: Callable[[str], None] | None
-    ) -> VerifyReport:
-        passed: list[Config] = []
-        failed: list[Failure] = []
-        skipped: list[Config] = []
-        largest = 0.0
-        for point in points:
-            if point.page_size > max_page_size:
-                skipped.append(point)
-                continue
-            phase, text, error = self._verdict(point)
-            largest = max(largest, error)
-            if phase:
-                failed.append(Failure(point, phase, text))
-            else:
-                passed.append(point)
-            if tell is not None:
-                tell(f"{'failed' if phase else 'passed'}: {point.label()}")
-        return VerifyReport(tuple(passed), tuple(failed), tuple(skipped), self._numeric, largest)
-
-    def _verdict(self, point: Config) -> tuple[str, str, float]:
-        """Phase that failed (empty: none), its traceback, the numeric error."""
-        width = point.D if point.latent_dims is None else point.latent_dims
-        key = (point.G, width, point.block_size, point.num_kv_heads)
-        if key not in self._known:
-            self._known[key] = self._examine(point)
-        return self._known[key]
-
-    def _examine(self, point: Config) -> tuple[str, str, float]:
-        phase = "trace"
-        try:
-            graph = trace_flow(self._flow, point.geometry(self._flow.kind, self._dtypes))
-            phase = "passes"
-            optimized = optimize_graph(graph)
-            phase = "numeric"
-            heads = 1 if self._flow.kind is FlowKind.MLA else point.num_kv_heads
-            error = NumericCheck(graph, optimized, heads).run() if self._numeric else 0.0
-        except TilewrightError as found:
-            text = "".join(traceback.format_exception(found))
-            return _phase_of(found) or phase, text, 0.0
-        return "", "", error
+def _report(
+    points: Iterable[Config],
+    examine: Callable[[Config], tuple[str, str, float]],
+    max_page_size: int,
+    tell: Callable[[str], None] | None,
+    *,
+    numeric: bool,
+) -> VerifyReport:
+    """Examine all points; those that differ only in paging have one graph, examined once."""
+    known: dict[tuple[object, ...], tuple[str, str, float]] = {}
+    passed: list[Config] = []
+    failed: list[Failure] = []
+    skipped: list[Config] = []
+    for point in points:
+        if point.page_size > max_page_size:
+            skipped.append(point)
+            continue
+        key = (point.G, point.latent_dims or point.D, point.block_size)
+        if key not in known:
+            known[key] = examine(point)
+        phase, text, _ = known[key]
+        if phase:
+            failed.append(Failure(point, phase, text))
+        else:
+            passed.append(point)
+        if tell is not None:
+            tell(f"{'failed' if phase else 'passed'}: {point.label()}")
+    largest = max((error for _, _, error in known.values()), default=0.0)
+    return VerifyReport(tuple(passed), tuple(failed), tuple(skipped), numeric, largest)
 
 
-def _phase_of(error: TilewrightError) -> str:
-    """The side that a method belongs to."""
-    sides = {"forward_cache": "cache", "create_cache": "cache", "forward_indexer": "indexer"}
-    return sides.get(error.method, "") if isinstance(error, FlowError) else ""
+def _examine(
+    flow: FlowBase, dtypes: tuple[DType, DType, DType], point: Config, *, numeric: bool
+) -> tuple[str, str, float]:
+    """Return the phase that failed (empty: none), its traceback, the numeric error."""
+    phase = "trace"
+    try:
+        graph = trace_flow(flow, point.geometry(flow.kind, dtypes))
+        phase = "passes"
+        optimized = optimize_graph(graph)
+        phase = "numeric"
+        heads = 1 if flow.kind is FlowKind.MLA else point.num_kv_heads
+        error = NumericCheck(graph, optimized, heads).run() if numeric else 0.0
+    except TilewrightError as found:
+        sides = {"forward_cache": "cache", "create_cache": "cache", "forward_indexer": "indexer"}
+        side = sides.get(found.method) if isinstance(found, FlowError) else None
+        return side or phase, "".join(traceback.format_exception(found)), 0.0
+    return "", "", error

@@ -10,7 +10,7 @@ from tilewright.attention.flow.config import (
     check_layers_skip,
     normalize_vortex_config,
 )
-from tilewright.attention.graph import FORMAT, DType, FlowKind, Geometry
+from tilewright.attention.graph import FORMAT, FlowKind, Geometry, Graph
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.utils import resolve_dtype
 from tilewright.errors import SpecError, TilewrightError
@@ -32,6 +32,21 @@ class _Facts(NamedTuple):
     def flow(self) -> FlowBase:
         name, file = self.config.module_name or "", self.config.module_path
         return build_vflow(name, None, file, names=self.names)
+
+    def graph(self) -> Graph:
+        flow, config, model = self.flow(), self.config, self.model
+        is_mla = flow.kind is FlowKind.MLA
+        value_dim = int(model.get("kv_lora_rank", 512) if is_mla else model.get("head_dim", 128))
+        rope_dim = int(model.get("qk_rope_head_dim", 64)) if is_mla else 0
+        geometry = Geometry(
+            kind=flow.kind,
+            page_size=config.block_size,
+            query_heads=int(model.get("group_size", 4)),
+            key_dim=value_dim + rope_dim,
+            value_dim=value_dim,
+            field_dtype=resolve_dtype(config.dtype),
+        )
+        return trace_flow(flow, geometry)
 
 
 def check_engine_config(
@@ -120,17 +135,14 @@ def _module(facts: _Facts) -> str:
 
 
 def _compiles(facts: _Facts) -> str:
-    flow = facts.flow()
-    graph = optimize_graph(trace_flow(flow, _geometry(flow, facts)))
+    graph = optimize_graph(facts.graph())
     return f"{len(graph.fields)} fields, {len(graph.states)} states"
 
 
 def _state(facts: _Facts) -> str:
     """Prefix reuse stays on for every flow; the graph says what is private."""
-    flow = facts.flow()
-    graph = trace_flow(flow, _geometry(flow, facts))
-    per_page = [item.type for item in graph.states if item.type.format is not FORMAT.SLOTTED]
-    private = sum(kind.num_bytes for kind in per_page)
+    kinds = [item.type for item in facts.graph().states]
+    private = sum(kind.num_bytes for kind in kinds if kind.format is not FORMAT.SLOTTED)
     return f"prefix cache stays on; {private} bytes of state for each page and KV head of a request"
 
 
@@ -149,24 +161,6 @@ def _backend(facts: _Facts) -> str:
 def _without_effect(facts: _Facts) -> str:
     """Name what is accepted and changes nothing."""
     return ", ".join(facts.config.without_effect) or "none of the fields that are set"
-
-
-def _geometry(flow: FlowBase, facts: _Facts) -> Geometry:
-    config, model = facts.config, facts.model
-    dtype: DType = resolve_dtype(config.dtype)
-    heads = int(model.get("group_size", 4))
-    if flow.kind is FlowKind.MLA:
-        return Geometry.mla(
-            page_size=config.block_size,
-            kv_lora_rank=int(model.get("kv_lora_rank", 512)),
-            qk_rope_head_dim=int(model.get("qk_rope_head_dim", 64)),
-            query_heads=heads,
-            field_dtype=dtype,
-        )
-    width = int(model.get("head_dim", 128))
-    return Geometry.gqa(
-        page_size=config.block_size, head_dim=width, query_heads=heads, field_dtype=dtype
-    )
 
 
 _Check = Callable[[_Facts], str]

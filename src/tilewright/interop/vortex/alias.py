@@ -21,10 +21,8 @@ import tilewright.attention.verify as our_verify
 from tilewright.attention.abs import context_base, op, tensor
 from tilewright.attention.backends import reference
 from tilewright.attention.flow import config, flow, loader, registry
-from tilewright.attention.graph import DType
+from tilewright.attention.graph import DType, Op
 from tilewright.attention.ops import binary, compare, page_axis, reduce, unary
-from tilewright.attention.ops.example import Example
-from tilewright.attention.ops.table import ops_of
 from tilewright.errors import FlowLoadError, MissingExtraError
 from tilewright.interop.foreign_names import ForeignNames, public_names
 from tilewright.records import installed_version
@@ -102,20 +100,19 @@ _PARTS: Mapping[str, tuple[ModuleType, str]] = MappingProxyType(
 """Paths that have some names of a module of ours."""
 
 
-def _names(examples: Iterable[Example]) -> tuple[str, ...]:
-    """Return the names of the ops of some examples."""
-    return tuple(op.__name__ for op in ops_of(examples))
+def _names(ops: Iterable[type[Op]]) -> tuple[str, ...]:
+    return tuple(op.__name__ for op in ops)
 
 
-_MASKS = tuple(name for name in _names(compare.EXAMPLES) if name.startswith("Where"))
+_MASKS = tuple(name for name in _names(compare.OPS) if name.startswith("Where"))
 _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "indexer.matmul": ("GeMM", "GeMV"),
-        "indexer.reduce": _names(reduce.EXAMPLES),
-        "indexer.scan": _names(page_axis.EXAMPLES),
+        "indexer.reduce": _names(reduce.OPS),
+        "indexer.scan": _names(page_axis.OPS),
         "indexer.transpose": ("Transpose",),
-        "indexer.elementwise": _names(unary.EXAMPLES),
-        "indexer.elementwise_binary": (*_names(binary.EXAMPLES), *_MASKS),
+        "indexer.elementwise": _names(unary.OPS),
+        "indexer.elementwise_binary": (*_names(binary.OPS), *_MASKS),
         "indexer.save_load": ("Load", "Save"),
         "indexer.mask": ("MaskSlice",),
         "indexer.kron": ("Kron",),
@@ -128,11 +125,11 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "indexer.factor_score": ("FactorScore",),
         "indexer.context": ("Context", "get_ctx"),
         "indexer.metadata": ("MetaData",),
-        "cache.reduce": _names(reduce.EXAMPLES),
-        "cache.reduce_interleave": _names(reduce.EXAMPLES_OF_NEIGHBOURS),
+        "cache.reduce": _names(reduce.OPS),
+        "cache.reduce_interleave": _names(reduce.OPS_OF_NEIGHBOURS),
         "cache.matmul": ("GeMM", "Kron"),
-        "cache.elementwise": _names(unary.EXAMPLES),
-        "cache.elementwise_binary": (*_names(binary.EXAMPLES), *_MASKS),
+        "cache.elementwise": _names(unary.OPS),
+        "cache.elementwise_binary": (*_names(binary.OPS), *_MASKS),
         "cache.fill": ("Fill",),
         "cache.mask": ("MaskSlice",),
         "cache.reshape": ("Reshape",),

@@ -131,7 +131,7 @@ class Row:
         values = self._run(
             node
             for branch in branches
-            for node in branch.nodes()
+            for node in branch.parts().values()
             if not (plan.reuse and node is branch.selection)
         )
         kept = state_written(self.view, values, plan.state_pages)
@@ -301,6 +301,6 @@ class Row:
         graph, plan = self.shared.graph, self.plan
         if graph.has_saves and self.shared.spec.plan.state_advance is StateAdvance.VORTEX:
             return advanced
-        if graph.has_state:
+        if graph.states:
             return self.view.num_pages
         return 0 if plan.reuse else max(self.view.num_pages - plan.reserved.total, 0)

@@ -9,7 +9,7 @@ from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.op.frame import Counters, Evaluator
 from tilewright.attention.backends.reference.store import PoolStore
 from tilewright.attention.graph import FlowKind, Geometry, Graph, Op
-from tilewright.attention.paging import Pager, PagerSnapshot, PagingSpec, StateStore
+from tilewright.attention.paging import Pager, PagingSpec, StateStore
 from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
 
@@ -87,7 +87,7 @@ class Suspended:
 class SessionSnapshot:
     """Everything that can change in a session, but for the counters."""
 
-    pager: PagerSnapshot
+    pager: Pager
     store: tuple[Mapping[str, Array], ...]
     state: Mapping[tuple[str, int], Mapping[str, Array]]
     progress: Mapping[str, RequestProgress]
