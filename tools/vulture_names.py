@@ -313,10 +313,12 @@ _.num_holes
 _.num_live
 _.num_simulated
 _.num_transfers
+_.read_offsets
 _.resume
 _.reused_selections
 _.row_closed
 _.row_conflicts
+_.row_offsets
 _.saved_bytes
 _.state_bytes
 _.stay
@@ -326,3 +328,4 @@ _.summary_written
 _.suspend
 _.undelivered
 _.waits_long
+_.work_items

@@ -1,5 +1,8 @@
 """Plans of a step: what is read, what is scored, and what is refused."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +14,7 @@ from tilewright.attention.planner import (
     Reserved,
     RowFacts,
     RowPath,
+    StateAdvance,
     parse_policy,
     plan_spec_of,
     plan_step,
@@ -28,8 +32,28 @@ SPECS = st.builds(
     PlanSpec,
     budget=st.builds(DefaultBudget, topk=st.integers(1, 40), ratio=st.floats(0, 1)),
     reserved=st.builds(Reserved, first=st.integers(0, 3), last=st.integers(1, 3)),
+    chunk_blocks=st.integers(1, 50),
 )
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=8)
+
+
+@given(spec=SPECS, lengths=LENGTHS)
+def test_items_cover_each_candidate_of_each_sparse_row_once(
+    spec: PlanSpec, lengths: list[int]
+) -> None:
+    plan = plan_step(spec, rows_of(*lengths))
+    covered = [
+        (int(row), block)
+        for row, begin, stop in plan.work_items
+        for block in range(int(begin), int(stop))
+    ]
+    expected = [
+        (row, block)
+        for row in range(plan.num_rows)
+        if plan.is_sparse(row)
+        for block in plan.candidates(row)
+    ]
+    assert covered == expected
 
 
 @given(spec=SPECS, lengths=LENGTHS)
@@ -45,14 +69,42 @@ def test_a_row_reads_the_default_formula_or_all_of_itself(
         )
         assert plan.budgets[row].at_most == min(blocks, wanted)
         assert plan.is_sparse(row) == (wanted < blocks)
+        assert plan.read_offsets[row + 1] - plan.read_offsets[row] == min(blocks, wanted)
+        assert plan.row_offsets[row + 1] - plan.row_offsets[row] == blocks
+
+
+@given(spec=SPECS, lengths=LENGTHS)
+def test_items_of_a_flow_with_state_cover_all_but_the_last_reserved_blocks_of_sparse_rows(
+    spec: PlanSpec, lengths: list[int]
+) -> None:
+    plan = plan_step(spec, rows_of(*lengths), saves_state=True)
+    covered = [(row, block) for row, begin, stop in plan.work_items for block in range(begin, stop)]
+    sparse = [row for row in range(plan.num_rows) if plan.is_sparse(row)]
+    stops = {row: lengths[row] - spec.reserved.last for row in sparse}
+    assert covered == [(row, block) for row in sparse for block in range(stops[row])]
+
+
+@given(spec=SPECS, lengths=LENGTHS)
+def test_items_cover_every_block_of_every_row_where_all_state_advances(
+    spec: PlanSpec, lengths: list[int]
+) -> None:
+    spec = replace(spec, state_advance=StateAdvance.EVERY_BLOCK)
+    plan = plan_step(spec, rows_of(*lengths), saves_state=True)
+    assert int((plan.work_items[:, 2] - plan.work_items[:, 1]).sum()) == sum(lengths)
 
 
 def test_counts_beyond_32_bits_are_exact() -> None:
     blocks = 3_000_000_000
-    plan = plan_step(PlanSpec(), rows_of(blocks, 2_000_000))
-    assert plan.num_blocks.tolist() == [blocks, 2_000_000]
-    assert plan.num_tokens.tolist() == [blocks * BLOCK, 2_000_000 * BLOCK]
-    assert plan.candidates(0) == range(1, blocks - 1)
+    spec = PlanSpec(chunk_blocks=1_000_000_000)
+    plan = plan_step(spec, rows_of(blocks, 2_000_000))
+    assert plan.row_offsets.tolist() == [0, blocks, blocks + 2_000_000]
+    assert plan.work_items[-2].tolist() == [0, 2_000_000_001, blocks - 1]
+
+
+def test_a_million_blocks_of_a_row_are_planned_in_chunks() -> None:
+    plan = plan_step(PlanSpec(), rows_of(1_000_000))
+    assert len(plan.work_items) == -(-999_998 // 32)
+    assert plan.work_items.dtype == np.int64
 
 
 def test_a_row_says_why_it_is_dense() -> None:

@@ -45,28 +45,40 @@ class StateAdvance(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSpec:
-    """What a plan follows."""
+    """What a plan follows. Chunks are the work items of a kernel; values do not depend on them."""
 
     budget: Budget = field(default_factory=DefaultBudget)
     reserved: Reserved = field(default_factory=Reserved)
     dense_layers: frozenset[int] = frozenset()
     min_context: int = 0  # tokens below which a row stays dense
+    chunk_blocks: int = 32
     state_advance: StateAdvance = StateAdvance.VORTEX
 
     def __post_init__(self) -> None:
+        if self.chunk_blocks < 1:
+            raise PlanError("plan.chunk_blocks", str(self.chunk_blocks), ">= 1", "raise it")
         if self.min_context < 0:
             raise PlanError("plan.min_context", str(self.min_context), ">= 0", "raise it")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepPlan:
-    """Rows in the order given; every count is 64 bits wide and read-only."""
+    """Rows in the order given; every count and offset is 64 bits wide and read-only.
+
+    ``row_offsets`` cuts the list of all blocks into rows (CSR), ``read_offsets`` the list of
+    blocks that may be read at most. Each work item is (row, first block, stop block) and covers
+    candidates only: reserved blocks are not scored. Rows that read everything have no items. Under
+    a flow that saves state, items cover the blocks whose state the step advances.
+    """
 
     reserved: Reserved
     paths: tuple[RowPath, ...]
     budgets: tuple[RowBudget, ...]
     num_blocks: Int64s
     num_tokens: Int64s
+    row_offsets: Int64s
+    read_offsets: Int64s
+    work_items: Int64s  # [items, 3]
     state_advance: StateAdvance
 
     @property
@@ -82,15 +94,31 @@ class StepPlan:
         return range(min(self.reserved.first, max(stop, 0)), max(stop, 0))
 
 
-def plan_step(spec: PlanSpec, rows: Sequence[RowFacts]) -> StepPlan:
-    """Decide for every row; pure. Raises PlanError for a budget that cannot be kept."""
+def plan_step(spec: PlanSpec, rows: Sequence[RowFacts], *, saves_state: bool = False) -> StepPlan:
+    """Decide for every row; pure. Raises PlanError for a budget that cannot be kept.
+
+    With ``saves_state`` the items of a row that selects begin at block 0, as its Saves do; where
+    state advances in every block, items cover all blocks of all rows.
+    """
     decisions = [_decide_row(spec, facts) for facts in rows]
+    paths = tuple(path for path, _ in decisions)
+    budgets = tuple(budget for _, budget in decisions)
+    num_blocks = np.array([facts.num_blocks for facts in rows], dtype=np.int64)
+    reads = np.array([budget.at_most for budget in budgets], dtype=np.int64)
+    sparse = np.array([path is RowPath.SPARSE for path in paths], dtype=np.bool_)
+    first = np.where(sparse, 0 if saves_state else spec.reserved.first, 0)
+    stop = np.where(sparse, num_blocks - spec.reserved.last, 0)
+    if saves_state and spec.state_advance is StateAdvance.EVERY_BLOCK:
+        stop = num_blocks
     return StepPlan(
         spec.reserved,
-        tuple(path for path, _ in decisions),
-        tuple(budget for _, budget in decisions),
-        _frozen([facts.num_blocks for facts in rows]),
-        _frozen([facts.num_tokens for facts in rows]),
+        paths,
+        budgets,
+        _frozen(num_blocks),
+        _frozen(np.array([facts.num_tokens for facts in rows], dtype=np.int64)),
+        _frozen(_offsets(num_blocks)),
+        _frozen(_offsets(reads)),
+        _frozen(_work_items(first, stop, spec.chunk_blocks)),
         spec.state_advance,
     )
 
@@ -118,14 +146,26 @@ def _decide_row(spec: PlanSpec, facts: RowFacts) -> tuple[RowPath, RowBudget]:
     )
 
 
-def _frozen(counts: list[int]) -> Int64s:
-    array = np.array(counts, dtype=np.int64)
+def _offsets(counts: Int64s) -> Int64s:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def _work_items(first: Int64s, stop: Int64s, chunk: int) -> Int64s:
+    lengths = np.maximum(stop - first, 0)
+    chunks = -(-lengths // chunk)
+    row = np.repeat(np.arange(len(first), dtype=np.int64), chunks)
+    index = np.arange(len(row), dtype=np.int64) - np.repeat(_offsets(chunks)[:-1], chunks)
+    begin = first[row] + index * chunk
+    return np.stack([row, begin, np.minimum(begin + chunk, stop[row])], axis=1)
+
+
+def _frozen(array: Int64s) -> Int64s:
     array.flags.writeable = False
     return array
 
 
 def plan_spec_of(config: VortexConfig) -> PlanSpec:
-    """Budget, reserved blocks and dense layers of a configuration.
+    """Budget, reserved blocks, dense layers and chunks of a configuration.
 
     ``schedule_policy`` is an expression here (see `parse_policy`); one that does not compile is an
     error and never the default. ``max_topk_val`` caps the scored blocks.
@@ -141,6 +181,7 @@ def plan_spec_of(config: VortexConfig) -> PlanSpec:
         reserved=reserved,
         dense_layers=frozenset(config.layers_skip or ()),
         min_context=config.min_ctx,
+        chunk_blocks=config.workload_chunk_size,
         state_advance=StateAdvance(config.state_advance),
     )
 

@@ -189,7 +189,7 @@ class Step:
             for name in given
             for head in range(heads)
         ]
-        plan = plan_step(shared.spec.plan, facts)
+        plan = plan_step(shared.spec.plan, facts, saves_state=shared.graph.has_saves)
         reads_whole = rows_read_whole(plan, shared.graph)
         pages = state_pages(plan, shared.graph).tolist()
         found = {}
