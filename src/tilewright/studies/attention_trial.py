@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
 from tilewright.attention.backends.reference.op.frame import Counters
-from tilewright.attention.graph import DType, FlowKind, Graph, Side, graph_hash
-from tilewright.attention.ops.leaf import PromptMass
+from tilewright.attention.graph import DType, FlowKind, Graph, graph_hash
+from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.errors import AttentionError
 from tilewright.processes import memory_bytes
@@ -24,10 +24,9 @@ from tilewright.records.attention.run import (
     RowCounts,
     TrialSizes,
 )
-from tilewright.studies.decode.data import RequestData, draw_request, prefill
+from tilewright.studies.decode.data import RequestData, draw_request, prefill, softmax
 from tilewright.units import format_bytes
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], None]
 
 
@@ -74,7 +73,7 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
             context=spec.context,
             steps=spec.steps,
             kv_heads=kv_heads,
-            window=_window(graph),
+            window=max(prompt_windows(graph), default=1),
             scale=scale,
         )
         for index in range(spec.batch)
@@ -96,7 +95,8 @@ def _check_sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> None:
     """Refuse data that this computer has no memory for, before any is drawn."""
     geometry = graph.geometry
     values = geometry.key_dim + geometry.value_dim
-    queries = (_window(graph) + spec.steps) * (geometry.query_heads + 1) * geometry.key_dim
+    num_queries = max(prompt_windows(graph), default=1) + spec.steps
+    queries = num_queries * (geometry.query_heads + 1) * geometry.key_dim
     of_a_head = (spec.context + spec.steps) * values + queries
     needed = spec.batch * kv_heads * of_a_head * np.dtype(np.float32).itemsize
     if needed > memory_bytes():
@@ -116,12 +116,6 @@ def _session_spec(graph: Graph, spec: TrialSpec, kv_heads: int) -> SessionSpec:
             state_advance=spec.state_advance,
         ),
     )
-
-
-def _window(graph: Graph) -> int:
-    """The most prompt queries that the flow wants to see."""
-    nodes = graph.nodes(Side.INDEXER)
-    return max((n.op.window for n in nodes if isinstance(n.op, PromptMass)), default=1)
 
 
 def _decode(
@@ -161,7 +155,7 @@ def _judge(
         values = (
             keys[:, : geometry.value_dim] if data.values is None else data.values[:num_tokens, head]
         )
-        probability = _softmax(query.astype(np.float64) @ keys.T * geometry.key_dim**-0.5)
+        probability = softmax(query.astype(np.float64) @ keys.T * geometry.key_dim**-0.5)
         dense = probability @ values
         pages = found.pages(0, head)
         by_page = np.zeros((len(query), num_pages * geometry.page_size))
@@ -190,12 +184,6 @@ def _look_for_needles(
         if needle.step == step and needle.head == head:
             findings.planted_needles += 1
             findings.found_needles += needle.position // page_size in read
-
-
-def _softmax(logits: Floats) -> Floats:
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probability: Floats = weights / weights.sum(axis=-1, keepdims=True)
-    return probability
 
 
 def _record(

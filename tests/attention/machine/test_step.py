@@ -54,7 +54,7 @@ def test_recorded_pages_take_the_time_and_bytes_of_the_run_that_read_them(
 ) -> None:
     graph = graph_of("quest", DType.FLOAT16)
     options = {"placement": placement, "cut": FORMS[form]}
-    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5), contexts=CONTEXTS)
+    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5))
     with_values = simulate_step(step_of(values=given.values, **options))
     pages = tuple(tuple(found.tolist()) for found in with_values.result.pages)
     without = simulate_step(step_of(selection=Recorded(pages), **options))
@@ -95,7 +95,7 @@ def test_a_step_is_clean_under_the_sanitizer(placement: RowPlacement) -> None:
 
 def test_the_sanitizer_and_the_order_of_pages_change_no_value() -> None:
     graph = graph_of("quest", DType.FLOAT16)
-    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5), contexts=CONTEXTS)
+    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5))
     one, other = (
         simulate_step(step_of(values=given.values, order=order, sanitize=watched)).result.output
         for order, watched in ((PageOrder.WRITTEN, False), (PageOrder.SHUFFLED, True))
@@ -124,7 +124,7 @@ def test_a_step_with_nothing_to_select_by_is_refused() -> None:
 
 def test_a_step_with_values_and_a_model_is_refused() -> None:
     graph = graph_of("quest", DType.FLOAT16)
-    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5), contexts=CONTEXTS)
+    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5))
     with pytest.raises(AttentionError, match="found values and the selection 'recent'"):
         simulate_step(step_of(values=given.values, selection=Recent()))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tilewright.analysis.advice.bound import MEMORY_PACE, mean_ps, shortest_ps
+from tilewright.analysis.advice.bound import MEMORY_PACE, shortest_ps
 from tilewright.analysis.advice.change import (
     INTERLEAVE,
     PCIE_GENERATION,
@@ -50,7 +50,7 @@ def _advice(record: RunRecord, idea: _Idea) -> Advice | None:
     change = change_of(idea.field, record.machine.fields)
     if change is None:
         return None
-    total_ps, least_ps = mean_ps(record), shortest_ps(record, change)
+    total_ps, least_ps = record.mean_ps, shortest_ps(record, change)
     bound = max(0.0, 1 - least_ps / total_ps)
     return Advice(
         option=change.option,
@@ -63,7 +63,7 @@ def _advice(record: RunRecord, idea: _Idea) -> Advice | None:
 
 
 def _ideas(record: RunRecord) -> Iterator[_Idea]:
-    estimate, total_ps = Estimate(record), mean_ps(record)
+    estimate, total_ps = Estimate(record), record.mean_ps
     for field in dict.fromkeys((*estimate.times.work_ps, *estimate.times.queue_ps)):
         name = PCIE_GENERATION if field == HOST_LINK else field
         reason = f"it sets {_part(estimate.set_ps(field), total_ps)} of the critical path"
@@ -149,7 +149,7 @@ class Estimate:
 
         Phases differ by refresh alone, so what the mean has more than the path's own phase is it.
         """
-        return max(0, round(self.times.refresh_ps + mean_ps(self.record) - self.record.latency_ps))
+        return max(0, round(self.times.refresh_ps + self.record.mean_ps - self.record.latency_ps))
 
     @property
     def channels_in_use(self) -> float:

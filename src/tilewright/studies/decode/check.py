@@ -18,6 +18,7 @@ from tilewright.attention.graph import FlowKind, Graph
 from tilewright.attention.planner import Reserved
 from tilewright.studies.decode.data import ReferenceStep
 from tilewright.studies.decode.step import StepTiming
+from tilewright.units import ROW_TOLERANCES
 
 NEAR_ULP = 4
 Array = np.ndarray[Any, Any]
@@ -41,6 +42,11 @@ def value_error(
     norm = np.linalg.norm(wanted, axis=-1)
     error = np.linalg.norm(output - wanted, axis=-1) / np.maximum(norm, 1e-30)
     return float(np.max(np.nan_to_num(error, nan=np.inf)))
+
+
+def value_tolerance(graph: Graph) -> float:
+    """Return the greatest `value_error` of right values; types of a byte or less have bf16's."""
+    return ROW_TOLERANCES.get(graph.geometry.kv_dtype.short_name, ROW_TOLERANCES["bf16"])
 
 
 def is_near_tie(found: Int64s, expected: Int64s, scores: Array | None, reserved: Reserved) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.attention.backends.machine import check_table_copies
 from tilewright.attention.codegen import KernelFile
-from tilewright.attention.graph import DType, graph_hash
+from tilewright.attention.graph import graph_hash
 from tilewright.engine import native_built, resolve_engine
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
@@ -23,13 +23,11 @@ from tilewright.records.attention.decode import (
     SelectionRecord,
 )
 from tilewright.report.format import bottleneck_words
-from tilewright.studies.decode.check import value_error
+from tilewright.studies.decode.check import value_error, value_tolerance
 from tilewright.studies.decode.data import draw_requests, reference_step
 from tilewright.studies.decode.step import DecodeStep, StepTiming, plan_rows, simulate_step
 from tilewright.units import PS_PER_S, PS_PER_US
 
-TOLERANCES = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3}
-NARROW_TOLERANCE = 2e-2  # of bfloat16 and of types of a byte and less
 Tell = Callable[[str], None]
 
 
@@ -45,10 +43,6 @@ class DecodeComparison:
     budget: int  # pages that the step's plan lets a row read
     notes: tuple[str, ...] = ()
     phases: int | None = 1  # of refresh; None: by the rule of ADR 0029
-
-    @property
-    def tolerance(self) -> float:
-        return TOLERANCES.get(self.step.graph.geometry.kv_dtype, NARROW_TOLERANCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +78,7 @@ def compare_with_dense(comparison: DecodeComparison, *, tell: Tell) -> Compared:
             sparse.graph, sparse.contexts, kv_heads=sparse.kv_heads, seed=sparse.seed
         )
         for name, step in steps.items():
-            plan = step.plan_spec
-            expected[name] = reference_step(step.graph, requests, plan, contexts=step.contexts)
+            expected[name] = reference_step(step.graph, requests, step.plan_spec)
             steps[name] = replace(step, values=expected[name].values)
     found = {}
     for name, step in steps.items():
@@ -103,8 +96,8 @@ def _record(
     comparison: DecodeComparison, dense: StepTiming, sparse: StepTiming, errors: list[float]
 ) -> AttentionDecodeRecord:
     step, selection = comparison.step, comparison.step.selection
-    machine = step.machine
-    is_right = None if selection is not None else max(errors) <= comparison.tolerance
+    machine, tolerance = step.machine, value_tolerance(step.graph)
+    is_right = None if selection is not None else max(errors) <= tolerance
     finite = [error for error in errors if np.isfinite(error)]
     notes = list(comparison.notes)
     if len(finite) < len(errors):
@@ -112,30 +105,28 @@ def _record(
     findings = _findings(dense, sparse)
     step_s = sparse.mean_ps / PS_PER_S * comparison.layers
     engine = resolve_engine(step.engine, native_built=native_built())
-    return AttentionDecodeRecord(
+    return AttentionDecodeRecord.of(
+        comparison,
+        step,
         ok=is_right is not False and not findings,
         versions=installed_versions(engine=engine.value),
         flow=step.graph.name,
         flow_kind=step.graph.geometry.kind.value,
         graph_hash=graph_hash(step.graph),
         machine=machine.spec.name,
-        machine_source=comparison.machine_source,
-        overrides=comparison.overrides,
         machine_hash=machine_hash(machine.spec),
-        device=step.device,
         placement=step.placement.value,
         num_pes=len(sparse.layout.used_pes),
         carries_data=selection is None,
         selection="scores" if selection is None else selection.name,
         selection_source=getattr(selection, "source", None),
-        seed=step.seed,
         sizes=_sizes(comparison),
         dense=attention_figures(machine, dense),
         sparse=attention_figures(machine, sparse),
         tokens_per_s=len(step.contexts) / step_s,
         values_ok=is_right,
         max_error=max(finite, default=None),
-        tolerance=None if selection is not None else comparison.tolerance,
+        tolerance=None if selection is not None else tolerance,
         findings=findings,
         notes=tuple(notes),
     )

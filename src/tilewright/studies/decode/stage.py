@@ -16,7 +16,7 @@ from tilewright.attention.codegen import Stage
 from tilewright.device.build import Device
 from tilewright.errors import InternalError
 from tilewright.machine.node import NodeKind
-from tilewright.records import Bottleneck, RunParts
+from tilewright.records import Bottleneck
 from tilewright.records.attention.decode import StageName
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.request import LaunchReport
@@ -145,20 +145,9 @@ def explain_step(
     parts = break_down_run(window, reports, paths)
     before, after = watch.usage
     used = tuple(most_used(before, after, ServerTable(watch.device), NUM_BLOCKS))
+    # without a path an execution is not told apart, and only blocks can say what it was
     told = parts if paths else parts.model_copy(update={"execution": 0})
-    return Explained(times, moved, _bottleneck(told, parts.total_ps, used), used)
-
-
-def _bottleneck(parts: RunParts, total_ps: int, used: Sequence[UsedBlock]) -> Bottleneck | None:
-    """Without a path an execution is not told apart, and only blocks can say what it was."""
-    found = bottleneck_of(parts, used)
-    if found is None or found.kind != "part":
-        return found
-    share = getattr(parts, found.name) / total_ps
-    busiest = max(used, key=lambda block: block.share, default=None)
-    if busiest is not None and busiest.share >= share:
-        return Bottleneck(kind=busiest.kind, name=busiest.name, share=busiest.share)
-    return Bottleneck(kind="part", name=found.name, share=share)
+    return Explained(times, moved, bottleneck_of(told, used, parts.total_ps), used)
 
 
 def _look_again(

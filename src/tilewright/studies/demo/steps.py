@@ -26,12 +26,17 @@ from tilewright.records.demo import DemoQuality, DemoSizes
 from tilewright.report.decode_page.model import ShownUsage, context_text
 from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
-from tilewright.studies.decode.check import value_error
-from tilewright.studies.decode.data import ReferenceStep, RequestData, draw_requests, reference_step
+from tilewright.studies.decode.check import value_error, value_tolerance
+from tilewright.studies.decode.data import (
+    ReferenceStep,
+    RequestData,
+    draw_requests,
+    reference_step,
+    softmax,
+)
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 from tilewright.studies.demo.page import flow_label
-from tilewright.studies.run.execute import TraceListener
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.float32]
@@ -87,9 +92,7 @@ def _dense_row(
     query = data.queries[-1, head].astype(np.float64)
     keys = data.keys[:, head].astype(np.float64)
     values = keys if data.values is None else data.values[:, head].astype(np.float64)
-    logits = query @ keys.T * scale
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probability = weights / weights.sum(axis=-1, keepdims=True)
+    probability = softmax(query @ keys.T * scale)
     starts = np.arange(0, num_tokens, page_size)
     return _DenseRow(probability @ values, np.add.reduceat(probability, starts, axis=-1))
 
@@ -99,7 +102,6 @@ SPARSE = ("quest", "block_sparse_attention", "streaming_llm")
 SHOWN = (DENSE, "quest")  # whose use of the machine is drawn, at the longest context
 TRACED = "quest"  # whose step with values has a timeline
 TRACE_LIMIT = 200_000  # events of the timeline
-TOLERANCE = 2e-3  # of float16, relative to the norm of an output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,14 +210,14 @@ class DemoSteps:
 
     def _quality(self, flow: str) -> FoundQuality:
         graph, plan = self.graphs[flow], _pages(flow, self._plan.sizes.budget)
-        expected = reference_step(graph, self._requests, plan, contexts=self._short_contexts)
+        expected = reference_step(graph, self._requests, plan)
         trace = BytesIO()
         timing, num_trace_events = self._run_with_values(flow, expected, trace)
         error = value_error(graph, timing, expected, plan.reserved)
         quality = DemoQuality(
             **self._judge(timing)._asdict(),
             latency_ps=timing.latency_ps,
-            values_ok=error <= TOLERANCE,
+            values_ok=error <= value_tolerance(graph),
             max_error=error if isfinite(error) else None,
         )
         return FoundQuality(quality, trace.getvalue(), num_trace_events)
@@ -230,7 +232,7 @@ class DemoSteps:
 
         def traced(device: Device) -> tuple[Sequence[Listener], Any]:
             recorders.append(TraceRecorder(device, trace, limit=TRACE_LIMIT))
-            return [TraceListener(recorders[0])], recorders[0].commands
+            return recorders, recorders[0].commands
 
         timing = simulate_step(step, listeners_of=traced)
         recorders[0].close()

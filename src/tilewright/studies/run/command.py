@@ -27,7 +27,6 @@ from tilewright.studies.run.execute import (
     Execution,
     ProgressListener,
     RunRequest,
-    TraceListener,
     execute,
 )
 from tilewright.studies.run.fit import fit_note, run_fitted
@@ -112,7 +111,7 @@ def _first(request: RunRequest, watch: RunWatch) -> Execution:
     def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
         recorder = TraceRecorder(device, file, limit=watch.trace_limit)
         recorders.append(recorder)
-        listeners = [TraceListener(recorder), *_progress(device, watch, "run with a trace")]
+        listeners = [recorder, *_progress(device, watch, "run with a trace")]
         return listeners, recorder.commands
 
     with whole_file(watch.trace, "trace") as file:

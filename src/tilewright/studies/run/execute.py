@@ -1,4 +1,4 @@
-"""Listeners that write a timeline, or say how far a run has come."""
+"""Runs a program once: on which contexts, who looks on, and what is known of it afterwards."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -7,7 +7,7 @@ from io import StringIO
 from time import monotonic
 from typing import Any
 
-from tilewright.analysis.listener import LOOKS_PER_DRAIN, Listener, Listeners, SubmittedLaunch
+from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.engine.spec import Limits
@@ -16,34 +16,11 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.programs.contract import BenchOutcome
-from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.source import RunSource
 from tilewright.units import format_ps
 
 SECONDS_PER_TEXT = 0.2
-
-
-class TraceListener:
-    """Lets a recorder write down what happened, every now and then."""
-
-    def __init__(self, recorder: TraceRecorder) -> None:
-        self._recorder = recorder
-        self._num_looks = 0
-
-    def launch_submitted(self, launch: SubmittedLaunch) -> None:
-        self._recorder.launch_submitted(*launch)
-
-    def launch_completed(self, report: LaunchReport) -> None:
-        self._recorder.launch_completed(report)
-
-    def device_built(self, device: Device) -> None:
-        self._recorder.device_built(device)
-
-    def look(self) -> None:
-        self._num_looks += 1
-        if self._num_looks % LOOKS_PER_DRAIN == 0:
-            self._recorder.drain()
 
 
 class ProgressListener:

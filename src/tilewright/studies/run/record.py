@@ -72,7 +72,7 @@ def build_record(
     """Build the record; all figures are of the measured window but for the totals."""
     latency_ps = execution.latency_ps
     verdict = _verdict(execution, phases)
-    found = bottleneck_of(explained.breakdown_ps, explained.blocks)
+    found = bottleneck_of(explained.breakdown_ps, explained.blocks, latency_ps)
     findings = None if execution.findings is None else tuple(map(_finding, execution.findings))
     is_right = (
         verdict.fields.get("values_ok") is not False and not verdict.failures and not findings
