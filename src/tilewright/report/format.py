@@ -175,13 +175,13 @@ PART_WORDS = {
     "other": "something else",
 }
 
-_UNITS = {
-    "gemm": "the GEMM unit of",
-    "vector": "the vector unit of",
-    "cpu": "the CPU of",
-    "sram": "the SRAM of",
-    "tcm.read": "the read port of the TCM of",
-    "tcm.write": "the write port of the TCM of",
+_UNITS = {  # in words, and in short
+    "gemm": ("the GEMM unit of", "GEMM"),
+    "vector": ("the vector unit of", "vector"),
+    "cpu": ("the CPU of", "PE CPU"),
+    "sram": ("the SRAM of", "unit"),
+    "tcm.read": ("the read port of the TCM of", "TCM port"),
+    "tcm.write": ("the write port of the TCM of", "TCM port"),
 }
 
 
@@ -203,19 +203,10 @@ def bottleneck_words(found: Bottleneck | None) -> str:
 
 
 def _unit_words(name: str) -> str:
-    for unit, words in _UNITS.items():
+    for unit, (words, _) in _UNITS.items():
         if name.endswith(f".{unit}"):
             return f"{words} {name.removesuffix(f'.{unit}')}"
     return name
-
-
-_SHORT_UNITS = {
-    "gemm": "GEMM",
-    "vector": "vector",
-    "cpu": "PE CPU",
-    "tcm.read": "TCM port",
-    "tcm.write": "TCM port",
-}
 
 
 def short_latency(latency_ps: int) -> str:
@@ -264,6 +255,6 @@ def _what(found: Bottleneck) -> str:
             return "link"
         case "unit":
             names = (
-                words for unit, words in _SHORT_UNITS.items() if found.name.endswith(f".{unit}")
+                short for unit, (_, short) in _UNITS.items() if found.name.endswith(f".{unit}")
             )
             return next(names, "unit")
