@@ -54,7 +54,9 @@ TilewrightError           where, found, expected, fix
 └── InternalError         a broken rule of our own, with the state
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Self
 
 __all__ = (
@@ -110,7 +112,18 @@ __all__ = (
     "UnknownAttributeError",
     "UnknownImportError",
     "UsageError",
+    "meant",
 )
+
+
+def meant(word: object, known: Iterable[str], otherwise: str, *, most: int = 1) -> str:
+    """Ask whether an unknown word means one that it is like, as what to do; else ``otherwise``.
+
+    >>> meant("softmx", ["matmul", "softmax"], "run: tilewright list")
+    "did you mean 'softmax'?"
+    """
+    near = get_close_matches(str(word), known, n=most)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise
 
 
 @dataclass(eq=False, repr=False)

@@ -43,10 +43,9 @@ class NamedMachine:
     @cached_property
     def figures(self) -> MachineFigures:
         spec = self.machine.spec
-        return MachineFigures(
+        return MachineFigures.of(
+            self,
             name=spec.name,
-            source=self.source,
-            overrides=self.overrides,
             machine_hash=machine_hash(spec),
             refresh_ps=_refresh_ps(spec.cube.hbm),
         )

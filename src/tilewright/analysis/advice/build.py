@@ -52,14 +52,8 @@ def _advice(record: RunRecord, idea: _Idea) -> Advice | None:
         return None
     total_ps, least_ps = record.mean_ps, shortest_ps(record, change)
     bound = max(0.0, 1 - least_ps / total_ps)
-    return Advice(
-        option=change.option,
-        field=change.field,
-        least_ps=least_ps,
-        bound=bound,
-        worth=min(bound, idea.worth_ps / total_ps),
-        reason=idea.reason,
-    )
+    worth = min(bound, idea.worth_ps / total_ps)
+    return Advice.of(change, idea, least_ps=least_ps, bound=bound, worth=worth)
 
 
 def _ideas(record: RunRecord) -> Iterator[_Idea]:

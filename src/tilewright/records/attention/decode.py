@@ -19,6 +19,7 @@ from tilewright.records.document import (
     JsonScalar,
     PageNumber,
     Sha256,
+    SimulatedDocument,
     Versions,
 )
 from tilewright.records.phases import Timed
@@ -109,7 +110,7 @@ def _derived(figure: Callable[[Mapping[str, Any]], Any]) -> Any:
     return Field(default_factory=figure)
 
 
-class AttentionDecodeRecord(Document):
+class AttentionDecodeRecord(SimulatedDocument):
     """``stages``, ``bound_ps`` and ``ratio`` are those of the sparse step.
 
     ``values_ok`` compares outputs and pages with the reference; None: there were no values.
@@ -117,16 +118,12 @@ class AttentionDecodeRecord(Document):
 
     kind: Literal["attention_decode"] = "attention_decode"
     schema_version: Literal[1, 2] = 2  # 1: without phases
-    ok: bool
-    versions: Versions
     flow: str
     flow_kind: Literal["gqa", "mla"]
     graph_hash: Sha256
     backend: Literal["machine"] = "machine"
-    machine: str
     machine_source: str
     overrides: tuple[str, ...] = ()
-    machine_hash: Sha256
     device: str  # which SIPs
     placement: Literal["head", "stripe", "cube", "sip"]
     num_pes: PositiveInt  # that have a part of a row

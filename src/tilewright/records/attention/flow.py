@@ -4,17 +4,12 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
-from tilewright.records.document import Document, Sha256
+from tilewright.records.document import Document, Failure, Sha256
 
 
-class FlowProblem(Document):
+class FlowProblem(Failure):
     """An error of a flow, in parts that a program can act on."""
 
-    type: str
-    where: str
-    found: str
-    expected: str
-    fix: str
     method: str = ""
     line: str = ""  # file and line
     op: str = ""

@@ -17,8 +17,6 @@ SRAM = ".sram"
 def explain_memory(record: RunRecord) -> Iterator[Remark]:
     """Bandwidth if a slice is used to the full, else latency."""
     parts, total_ps = record.breakdown_ps, record.latency_ps
-    if not total_ps:
-        return
     waiting_ps = parts.memory_read + parts.memory_write + parts.link_queueing + parts.refresh
     memories = {
         name: share

@@ -193,7 +193,8 @@ def _plan_steps(spec: CompareSpec, source: Source) -> ComparedSteps | None:
 
 
 def _run_trials(source: Source, planned: Sequence[Planned], run: Run, tell: Tell) -> None:
-    run.complete = run.work.found(trial.key for trial in planned)
+    kept = run.work.trials
+    run.complete = {trial.key: kept[trial.key] for trial in planned if trial.key in kept}
     run.kept = len(run.complete)
     missing = [trial for trial in planned if trial.key not in run.complete]
     kept_queries = max(kept_queries_of(trial.graph) for trial in planned)
@@ -255,9 +256,11 @@ def _with_fronts(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
     found: list[QualityRow] = []
     for _, group in groupby(rows, key=lambda row: row.machine):
         mine = list(group)
-        costs = {place: cost for place, row in enumerate(mine) if (cost := _cost(row)) is not None}
+        costs = {
+            place: cost for place, row in enumerate(mine) if (cost := _costs(row)[0]) is not None
+        }
         points = [(float(cost), mine[place].mass) for place, cost in costs.items()]
-        dense = [(float(cost), 1.0) for cost in (_dense_cost(mine[0]),) if cost is not None]
+        dense = [(float(cost), 1.0) for cost in _costs(mine[0])[1:] if cost is not None]
         front = pareto_front([*points, *dense])
         on_it = {place for place, is_on in zip(costs, front, strict=False) if is_on}
         found += [
@@ -266,9 +269,8 @@ def _with_fronts(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
     return tuple(found)
 
 
-def _cost(row: QualityRow) -> int | None:
-    return row.bytes if row.machine is None else row.latency_ps
-
-
-def _dense_cost(row: QualityRow) -> int | None:
-    return row.dense_bytes if row.machine is None else row.dense_latency_ps
+def _costs(row: QualityRow) -> tuple[int | None, int | None]:
+    """Return what a row costs, and what dense attention does."""
+    if row.machine is None:
+        return row.bytes, row.dense_bytes
+    return row.latency_ps, row.dense_latency_ps

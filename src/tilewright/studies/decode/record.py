@@ -59,8 +59,6 @@ class Compared:
         return SelectionRecord.of(
             record,
             record.sizes,
-            kind="attention_selection",
-            schema_version=1,
             pages=tuple(tuple(pages.tolist()) for pages in self.sparse.result.pages),
         )
 

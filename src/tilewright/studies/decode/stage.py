@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tilewright.analysis.breakdown import break_down_run
-from tilewright.analysis.launch_path import PathListener
+from tilewright.analysis.launch_path import PathListener, last_ends
 from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch
 from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.analysis.trace.servers import ServerTable
@@ -77,10 +78,7 @@ class StepWatch:
 
     @property
     def bytes_of_launches(self) -> list[int]:
-        return [
-            after - before
-            for before, after in zip(self.bytes_after, self.bytes_after[1:], strict=False)
-        ]
+        return [after - before for before, after in pairwise(self.bytes_after)]
 
 
 def served_bytes(device: Device) -> int:
@@ -153,18 +151,13 @@ def explain_step(
 def _look_again(
     device: Device, launches: Sequence[StageLaunch], kernels: LoadedKernels, again: Again
 ) -> tuple[dict[int, ProgramPath], StageBook]:
-    ends_ps = {
-        launch.report.last_owner: launch.report.completed_ps
-        for launch in launches
-        if launch.report.last_owner is not None
-    }
-    last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
+    ends_ps = last_ends(launch.report for launch in launches)
     burst_bytes = device.machine.spec.cube.hbm.counted_bytes
     book = StageBook(dict(kernels.file.stage_of), kernels.path, burst_bytes=burst_bytes)
     found: list[PathListener] = []
 
     def watched(new_device: Device) -> StepWatch:
-        found.append(PathListener(new_device, ends_ps, last_owner))
+        found.append(PathListener(new_device, ends_ps))
         return StepWatch(new_device, found, book)
 
     repeated = again(watched)

@@ -51,14 +51,6 @@ class KeptAttention(NamedTuple):
     needles: NeedleFigures
 
 
-@dataclass(frozen=True, slots=True)
-class _DenseRow:
-    """One row of dense attention in float64."""
-
-    output: Floats  # [query heads, value channels]
-    page_mass: Floats  # [query heads, pages]
-
-
 def judge_step(
     requests: Sequence[RequestData], output: Array, pages: Pages, *, page_size: int, scale: float
 ) -> KeptAttention:
@@ -72,12 +64,11 @@ def judge_step(
     errors: list[float] = []
     found = planted = row = 0
     for data in requests:
-        num_tokens, num_heads = data.keys.shape[:2]
-        for head in range(num_heads):
-            dense = _dense_row(data, head, num_tokens, page_size, scale)
-            masses += dense.page_mass[:, pages[row]].sum(axis=-1).tolist()
-            difference = np.linalg.norm(output[row] - dense.output, axis=-1)
-            errors += (difference / np.linalg.norm(dense.output, axis=-1)).tolist()
+        for head in range(data.keys.shape[1]):
+            dense, page_mass = _dense_row(data, head, page_size, scale)
+            masses += page_mass[:, pages[row]].sum(axis=-1).tolist()
+            difference = np.linalg.norm(output[row] - dense, axis=-1)
+            errors += (difference / np.linalg.norm(dense, axis=-1)).tolist()
             mine = [n.position // page_size for n in data.needles if (n.step, n.head) == (0, head)]
             planted += len(mine)
             found += int(np.isin(mine, pages[row]).sum())
@@ -86,15 +77,17 @@ def judge_step(
     return KeptAttention(mass, float(np.mean(errors)), NeedleFigures(planted=planted, found=found))
 
 
-def _dense_row(
-    data: RequestData, head: int, num_tokens: int, page_size: int, scale: float
-) -> _DenseRow:
+def _dense_row(data: RequestData, head: int, page_size: int, scale: float) -> tuple[Floats, Floats]:
+    """Return one row of dense attention in float64, and the mass of each of its pages.
+
+    Both are by query heads.
+    """
     query = data.queries[-1, head].astype(np.float64)
     keys = data.keys[:, head].astype(np.float64)
     values = keys if data.values is None else data.values[:, head].astype(np.float64)
     probability = softmax(query @ keys.T * scale)
-    starts = np.arange(0, num_tokens, page_size)
-    return _DenseRow(probability @ values, np.add.reduceat(probability, starts, axis=-1))
+    starts = np.arange(0, len(keys), page_size)
+    return probability @ values, np.add.reduceat(probability, starts, axis=-1)
 
 
 DENSE = "dense"
@@ -214,8 +207,14 @@ class DemoSteps:
         trace = BytesIO()
         timing, num_trace_events = self._run_with_values(flow, expected, trace)
         error = value_error(graph, timing, expected, plan.reserved)
+        geometry, output = graph.geometry, timing.result.output
+        if output is None:
+            raise InternalError("demo", "no output", "that of a step with values", "report this")
+        size, scale = geometry.page_size, geometry.key_dim**-0.5
+        pages = timing.result.pages
+        kept = judge_step(self._requests, output, pages, page_size=size, scale=scale)
         quality = DemoQuality(
-            **self._judge(timing)._asdict(),
+            **kept._asdict(),
             latency_ps=timing.latency_ps,
             values_ok=error <= value_tolerance(graph),
             max_error=error if isfinite(error) else None,
@@ -237,18 +236,6 @@ class DemoSteps:
         timing = simulate_step(step, listeners_of=traced)
         recorders[0].close()
         return timing, recorders[0].writer.num_events
-
-    def _judge(self, timing: StepTiming) -> KeptAttention:
-        geometry, output = self._plan.geometry, timing.result.output
-        if output is None:
-            raise InternalError("demo", "no output", "that of a step with values", "report this")
-        return judge_step(
-            self._requests,
-            output,
-            timing.result.pages,
-            page_size=geometry.page_size,
-            scale=geometry.key_dim**-0.5,
-        )
 
     def _time(self, flow: str, context: int) -> FoundTiming:
         sizes = self._plan.sizes

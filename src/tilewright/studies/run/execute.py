@@ -198,7 +198,6 @@ class _Contexts:
 def _add_findings(error: TilewrightError, findings: Findings) -> None:
     """A wrong access is often why the run failed."""
     error.found = f"{error.found}\nbefore that the sanitizer found\n{findings.text}"
-    error.args = (error.where, error.found, *error.args[2:])
 
 
 def _note_end(execution: Execution, contexts: _Contexts) -> None:
