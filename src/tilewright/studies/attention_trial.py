@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
 from tilewright.attention.backends.reference.op.frame import Counters
@@ -87,7 +86,8 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
         outputs = _decode(session, requests, step, spec)
         for name, data in requests.items():
             _judge(graph, data, spec, step, outputs[name], findings)
-            findings.dense_bytes += _dense_bytes(session, spec.context + step + 1, kv_heads)
+            names, num_tokens = graph.geometry.reserved_fields, spec.context + step + 1
+            findings.dense_bytes += kv_heads * session.store.row_bytes(names, num_tokens)
     return _record(graph, spec, kv_heads, session, findings)
 
 
@@ -168,22 +168,9 @@ def _judge(
         error = np.linalg.norm(output[head] - dense, axis=-1) / np.linalg.norm(dense, axis=-1)
         findings.errors += error.tolist()
         findings.pages_in_rows += num_pages
-        _look_for_needles(data, step, head, geometry.page_size, pages, findings)
-
-
-def _look_for_needles(
-    data: RequestData,
-    step: int,
-    head: int,
-    page_size: int,
-    pages: npt.NDArray[np.int64],
-    findings: Findings,
-) -> None:
-    read = set(pages.tolist())
-    for needle in data.needles:
-        if needle.step == step and needle.head == head:
-            findings.planted_needles += 1
-            findings.found_needles += needle.position // page_size in read
+        needle_pages = data.needle_pages(step, head, geometry.page_size)
+        findings.planted_needles += len(needle_pages)
+        findings.found_needles += int(np.isin(needle_pages, pages).sum())
 
 
 def _record(
@@ -209,11 +196,6 @@ def _record(
         **counted(session.counters, findings.pages_in_rows, findings.dense_bytes),
         notes=spec.notes,
     )
-
-
-def _dense_bytes(session: Session, num_tokens: int, kv_heads: int) -> int:
-    names = session.graph.geometry.reserved_fields
-    return kv_heads * session.store.row_bytes(names, num_tokens)
 
 
 def _share(value: float) -> float:

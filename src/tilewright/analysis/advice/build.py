@@ -17,7 +17,7 @@ from tilewright.analysis.advice.change import (
     change_of,
 )
 from tilewright.machine.field import HOST_LINK
-from tilewright.records import RunParts, RunRecord
+from tilewright.records import RunRecord
 from tilewright.records.explain import Advice
 from tilewright.records.run.part import PathTimes
 from tilewright.units import format_ps, share_text
@@ -102,10 +102,6 @@ class Estimate:
     def times(self) -> PathTimes:
         return self.record.path or PathTimes()
 
-    @property
-    def parts(self) -> RunParts:
-        return self.record.breakdown_ps
-
     def set_ps(self, field: str) -> int:
         """Return the time of the path that a field sets, waiting for what it sets included."""
         return self.times.work_ps.get(field, 0) + self.times.queue_ps.get(field, 0)
@@ -177,5 +173,6 @@ class Estimate:
     @property
     def window_ps(self) -> int:
         """Time saved if twice as many bytes are under way: that of the latency they hide."""
-        waiting_ps = self.memory_queue_ps + self.times.refresh_ps + self.parts.link_queueing
+        waiting_ps = self.memory_queue_ps + self.times.refresh_ps
+        waiting_ps += self.record.breakdown_ps.link_queueing
         return min(max(0, self.times.window_ps - waiting_ps) // 2, self._idle_moving_ps())

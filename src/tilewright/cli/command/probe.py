@@ -181,7 +181,9 @@ def bar_of(parts: Breakdown, letters: int = BAR_LETTERS) -> str:
 
 def _add_case(view: Text, case: str, rows: Sequence[ProbeRow]) -> None:
     view.append(case, style="bold")
-    view.append(f"  {_description(case)}{_issuers(rows)}\n")
+    description = PROBE_CASES[case].description if case in PROBE_CASES else ""
+    most = max(row.issuers for row in rows)
+    view.append(f"  {description}{f' ({most} issuers)' if most > 1 else ''}\n")
     view.append(HEADER + "\n", style="dim")
     for row in rows:
         view.append(
@@ -205,15 +207,6 @@ def _width(row: ProbeRow) -> str:
     if row.phases is None or fraction is None:
         return ""
     return "?" if row.phases.may_miss_refresh else f"{100 * fraction:.1f}"
-
-
-def _description(case: str) -> str:
-    return PROBE_CASES[case].description if case in PROBE_CASES else ""
-
-
-def _issuers(rows: Sequence[ProbeRow]) -> str:
-    most = max(row.issuers for row in rows)
-    return f" ({most} issuers)" if most > 1 else ""
 
 
 def _style_of(letter: str) -> str:

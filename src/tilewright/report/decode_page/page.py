@@ -69,7 +69,7 @@ def _headline_row(page: DecodePage, flow: str) -> tuple[str, ...]:
     needles = f"{quality.needles.found}/{quality.needles.planted}"
     cells = [needles, share_text(quality.mass), f"{quality.output_error:.3f}"]
     for step in steps:
-        cells += [short_latency(step.attention.figure_ps), f"{step.found.speedup:.1f} x"]
+        cells += [short_latency(step.attention.figure_ps), f"{step.speedup:.1f} x"]
     last = steps[-1].attention
     return flow, *cells, short_bytes(last.bytes), short_bottleneck(last.bottleneck_figures)
 
@@ -159,12 +159,9 @@ def _usage_rows(usage: ShownUsage, machine: Machine) -> Rows:
         if link.kind is LinkKind.DIE_TO_DIE
     ]
     if crossing:
-        rows.append((usage.label, "all links between dies, mean", _mean_text(crossing)))
+        mean = share_text(sum(crossing) / len(crossing))
+        rows.append((usage.label, "all links between dies, mean", mean))
     return rows
-
-
-def _mean_text(shares: Sequence[float]) -> str:
-    return share_text(sum(shares) / len(shares))
 
 
 def write_decode_page(path: Path, page: DecodePage) -> None:

@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -88,8 +87,11 @@ class TraceRecorder:
         """Write what has been traced since the last time."""
         rows, _ = self._engine.take_trace_rows()
         if len(rows):
-            self._add_links(rows)
-            for row in self._told_one_by_one(rows).tolist():
+            used, places = np.unique(rows[:, 0], return_inverse=True)
+            servers = [self._servers[number] for number in used.tolist()]
+            links = rows[np.array([each.kind is ServerKind.LINK for each in servers])[places]]
+            self._links.add(links[:, 0], links[:, 3], links[:, 4])
+            for row in rows[np.array([_is_told(each) for each in servers])[places]].tolist():
                 self._add(TraceRecord(*row))
         self._add_values(self._engine.now_ps)
 
@@ -100,12 +102,6 @@ class TraceRecorder:
         self._add_jobs(self._dma.rest())
 
     # -- rows ------------------------------------------------------------------------------------
-
-    def _told_one_by_one(self, rows: Any) -> Any:
-        """Rows of units, and of links at the DMA of a PE."""
-        used, places = np.unique(rows[:, 0], return_inverse=True)
-        wanted = [_is_told(self._servers[number]) for number in used.tolist()]
-        return rows[np.array(wanted)[places]]
 
     def _add(self, row: TraceRecord) -> None:
         server, number = self._servers[row.server], row.packet_id >> OWNER_SHIFT
@@ -166,12 +162,6 @@ class TraceRecorder:
 
     # -- links -----------------------------------------------------------------------------------
 
-    def _add_links(self, rows: Any) -> None:
-        used, places = np.unique(rows[:, 0], return_inverse=True)
-        are_links = np.array([self._servers[n].kind is ServerKind.LINK for n in used.tolist()])
-        links = rows[are_links[places]]
-        self._links.add(links[:, 0], links[:, 3], links[:, 4])
-
     def _add_values(self, before_ps: int | None) -> None:
         for server, at_ps, share in self._links.take(before_ps):
             name = self._servers[server].name
@@ -203,6 +193,7 @@ class TraceRecorder:
 
 
 def _is_told(server: TracedServer) -> bool:
+    """Tell packet by packet: at units, and on links at the DMA of a PE."""
     at_dma = server.leaves is not None or server.reaches is not None
     return at_dma or server.kind in _UNIT_KINDS
 

@@ -43,6 +43,10 @@ class RequestData:
     needles: tuple[Needle, ...]
     first_query: int  # position of the first of the queries
 
+    def needle_pages(self, step: int, head: int, page_size: int) -> list[int]:
+        """Return the pages of the needles of one step in one KV head."""
+        return [n.position // page_size for n in self.needles if (n.step, n.head) == (step, head)]
+
 
 def draw_request(
     graph: Graph,

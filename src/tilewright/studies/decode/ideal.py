@@ -43,7 +43,7 @@ class _RowBytes:
 
     @property
     def input_bytes(self) -> int:
-        return sum(_type_bytes(kind.shape, kind.dtype.bits) for _, kind in self.graph.inputs)
+        return sum(-(-prod(kind.shape) * kind.dtype.bits // 8) for _, kind in self.graph.inputs)
 
     @property
     def output_bytes(self) -> int:
@@ -146,7 +146,3 @@ def _path(layout: RowLayout, of_pe: Int64s, pages: Sequence[Int64s]) -> Path:
 
 def _fields_read(graph: Graph, side: Side) -> set[str]:
     return {node.op.variable for node in graph.nodes(side) if isinstance(node.op, FieldRead)}
-
-
-def _type_bytes(shape: tuple[int, ...], bits: int) -> int:
-    return -(-prod(shape) * bits // 8)

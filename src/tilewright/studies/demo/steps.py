@@ -69,7 +69,7 @@ def judge_step(
             masses += page_mass[:, pages[row]].sum(axis=-1).tolist()
             difference = np.linalg.norm(output[row] - dense, axis=-1)
             errors += (difference / np.linalg.norm(dense, axis=-1)).tolist()
-            mine = [n.position // page_size for n in data.needles if (n.step, n.head) == (0, head)]
+            mine = data.needle_pages(0, head, page_size)
             planted += len(mine)
             found += int(np.isin(mine, pages[row]).sum())
             row += 1

@@ -214,14 +214,10 @@ def _note_end(execution: Execution, contexts: _Contexts) -> None:
     if torch is not contexts.made[0]:
         name = torch.machine.spec.name
         execution.notes.append(f"the program has built its own machine, {name!r}: figures are its")
-    others = [
-        each for each in contexts.made if each is not torch and each.driver.requests.num_requests
-    ]
-    if others:
-        count = len(others)
-        execution.notes.append(
-            f"{count} more machines of the program were used: not in the figures"
-        )
+    used = sum(each.driver.requests.num_requests > 0 for each in contexts.made)
+    if used > 1:
+        text = f"{used - 1} more machines of the program were used: not in the figures"
+        execution.notes.append(text)
     if torch.driver.num_ends and not execution.is_interrupted:
         execution.notes.append(ENDED_NOTE)
 
