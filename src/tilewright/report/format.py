@@ -156,24 +156,26 @@ def latency_text(latency_ps: int, phases: PhaseSpread | None) -> str:
     return f"{text} {width_text(phases)} ({told})"
 
 
-PART_WORDS = {
-    "dispatch": "dispatch from the host",
-    "issue": "issue by the PE's CPU and scheduler",
-    "translation": "address translation",
-    "memory_read": "memory reads",
-    "memory_write": "memory writes",
-    "refresh": "refresh of the memory",
-    "link_queueing": "queueing in front of links",
-    "tcm_port": "the ports of the TCM",
-    "gemm": "the GEMM unit",
-    "vector": "the vector unit",
-    "message": "messages on their way",
-    "message_wait": "waiting for messages",
-    "execution": "execution, not told apart",
-    "completion": "completion back to the host",
-    "host_transfer": "transfers of the host",
-    "other": "something else",
+_PARTS = {  # of the critical path, in words and as a colour
+    "dispatch": ("dispatch from the host", "#94a3b8"),
+    "issue": ("issue by the PE's CPU and scheduler", "#64748b"),
+    "translation": ("address translation", "#a16207"),
+    "memory_read": ("memory reads", "#2563eb"),
+    "memory_write": ("memory writes", "#0891b2"),
+    "refresh": ("refresh of the memory", "#7c3aed"),
+    "link_queueing": ("queueing in front of links", "#dc2626"),
+    "tcm_port": ("the ports of the TCM", "#65a30d"),
+    "gemm": ("the GEMM unit", "#16a34a"),
+    "vector": ("the vector unit", "#ca8a04"),
+    "message": ("messages on their way", "#db2777"),
+    "message_wait": ("waiting for messages", "#f472b6"),
+    "execution": ("execution, not told apart", "#334155"),
+    "completion": ("completion back to the host", "#cbd5e1"),
+    "host_transfer": ("transfers of the host", "#ea580c"),
+    "other": ("something else", "#0f172a"),
 }
+PART_WORDS = {name: words for name, (words, _) in _PARTS.items()}
+PART_COLOURS = {name: colour for name, (_, colour) in _PARTS.items()}
 
 _UNITS = {  # in words, and in short
     "gemm": ("the GEMM unit of", "GEMM"),

@@ -107,15 +107,12 @@ def _check_sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> None:
 
 def _session_spec(graph: Graph, spec: TrialSpec, kv_heads: int) -> SessionSpec:
     pages = -(-(spec.context + spec.steps) // graph.geometry.page_size)
-    return SessionSpec(
-        num_kv_heads=kv_heads,
-        num_pages=spec.batch * pages,
-        plan=PlanSpec(
-            budget=parse_policy(str(spec.budget)),
-            reserved=spec.reserved,
-            state_advance=spec.state_advance,
-        ),
+    plan = PlanSpec(
+        budget=parse_policy(str(spec.budget)),
+        reserved=spec.reserved,
+        state_advance=spec.state_advance,
     )
+    return SessionSpec(num_kv_heads=kv_heads, num_pages=spec.batch * pages, plan=plan)
 
 
 def _decode(

@@ -109,6 +109,9 @@ class ServerTable:
                 memory = slice_spec(spec.hbm, machine.slice_map, node.where.pe, spec.pes)
         elif spec.sram.impl is None:
             memory = sram_memory(spec.sram, packet_bytes=machine.spec.packet_bytes)
+        refresh = memory.refresh if isinstance(memory, BankedSpec) else None
+        if refresh is not None and refresh.scope is not RefreshScope.ALL_BANKS:
+            refresh = None
         latency_fields: tuple[tuple[str, int], ...] = ()
         if isinstance(memory, SimpleSpec) and memory.latency_ps:
             latency_fields = (("cube.hbm.simple_latency_ps", memory.latency_ps),)
@@ -116,7 +119,7 @@ class ServerTable:
             number,
             name,
             ServerKind.MEMORY,
-            refresh=_refresh_times(memory),
+            refresh=refresh,
             memory=memory,
             rate_field="" if memory is None else _MEMORY_FIELDS[node.kind],
             latency_fields=latency_fields,
@@ -139,13 +142,6 @@ class ServerTable:
             rate_field=rate_field(machine, self._links[number]) if is_own else "",
             latency_fields=tuple(latency_fields(machine, self._links[number])) if is_own else (),
         )
-
-
-def _refresh_times(memory: BankedSpec | SimpleSpec | None) -> BankedRefreshSpec | None:
-    refresh = memory.refresh if isinstance(memory, BankedSpec) else None
-    if refresh is None or refresh.scope is not RefreshScope.ALL_BANKS:
-        return None
-    return refresh
 
 
 def _dma_of(kind: NodeKind, where: object) -> PeCoord | None:

@@ -6,7 +6,6 @@ from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.report.format import flops_text, gemm_text, hertz_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,
-    PAINTS,
     WIRE,
     BlockKind,
     draw_arrow,
@@ -19,7 +18,7 @@ from tilewright.units import count_text, format_bytes, format_ps
 
 COLUMN = 78  # width of a block
 FRAME = 6  # around the two units
-COMMAND = PAINTS[BlockKind.PROCESSOR].stroke
+COMMAND = BlockKind.PROCESSOR.stroke
 
 
 class _Places:

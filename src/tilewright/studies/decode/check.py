@@ -9,20 +9,15 @@ flow whose pages have no score of their own (several branches, combined choices,
 query head) reads the very pages of the reference.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.graph import FlowKind, Graph
 from tilewright.attention.planner import Reserved
-from tilewright.studies.decode.data import ReferenceStep
+from tilewright.studies.decode.data import Array, Int64s, ReferenceStep
 from tilewright.studies.decode.step import StepTiming
 from tilewright.units import ROW_TOLERANCES
 
 NEAR_ULP = 4
-Array = np.ndarray[Any, Any]
-Int64s = npt.NDArray[np.int64]
 
 
 def value_error(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.backends.machine import RowLayout, block_bytes
 from tilewright.attention.codegen import Stage
@@ -15,8 +14,8 @@ from tilewright.machine.build import Machine
 from tilewright.programs.bound import Work, bound_of
 from tilewright.programs.contract import Bound
 from tilewright.programs.latency import Path
+from tilewright.studies.decode.data import Int64s
 
-Int64s = npt.NDArray[np.int64]
 TABLE_BYTES = 8  # of an entry of the page table
 RESULT_BYTES = 4  # outputs are float32
 _PEAK_NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}

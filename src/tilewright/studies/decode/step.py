@@ -1,15 +1,14 @@
 """One decode step of a layer's attention on a machine: its values, its time, and its stages."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import process_time
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.analysis.listener import Listener
+from tilewright.analysis.listener import ListenersOf
 from tilewright.analysis.phases import sample_phases
 from tilewright.analysis.usage import Usage, UsedBlock
 from tilewright.attention.backends.machine import (
@@ -51,9 +50,6 @@ from tilewright.records import Bottleneck
 from tilewright.records.phases import PhaseSpread
 from tilewright.studies.decode.ideal import IdealStep, ideal_step
 from tilewright.studies.decode.stage import StageTiming, StepWatch, explain_step
-
-ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
-"""Who looks on, given the device; and what watches commands, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

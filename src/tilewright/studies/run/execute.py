@@ -1,13 +1,13 @@
 """Runs a program once: on which contexts, who looks on, and what is known of it afterwards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from time import monotonic
 from typing import Any
 
-from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch
+from tilewright.analysis.listener import Listeners, ListenersOf, SubmittedLaunch
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.engine.spec import Limits
@@ -126,10 +126,6 @@ class Execution:
             (each.submitted_ps, each.last_end_ps, each.completed_ps, each.last_owner)
             for each in self.reports
         )
-
-
-ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
-"""Who looks on, given the device; and what watches commands, or None."""
 
 
 def execute(request: RunRequest, listeners_of: ListenersOf, *, is_silent: bool) -> Execution:
