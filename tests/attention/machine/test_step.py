@@ -44,7 +44,7 @@ def step_of(**options: object) -> DecodeStep:
 
 
 def times_of(timing: StepTiming) -> list[tuple[str, int, int]]:
-    return [(stage.name, stage.latency_ps, stage.num_bytes) for stage in timing.stages]
+    return [(stage.name, stage.latency_ps, stage.bytes) for stage in timing.stages]
 
 
 @pytest.mark.parametrize("placement", [RowPlacement.HEAD, RowPlacement.CUBE])
@@ -68,7 +68,7 @@ def test_recorded_pages_take_the_time_and_bytes_of_the_run_that_read_them(
 def test_stages_add_up_to_the_step(form: str) -> None:
     timing = simulate_step(step_of(selection=Uniform(1), cut=FORMS[form]))
     assert sum(stage.latency_ps for stage in timing.stages) == timing.latency_ps
-    assert sum(stage.num_bytes for stage in timing.stages) == timing.num_bytes
+    assert sum(stage.bytes for stage in timing.stages) == timing.num_bytes
     names = [stage.name for stage in timing.stages]
     assert names == ["page completion", "scoring", "selection", "attention", "launch"]
     assert timing.latency_ps >= timing.bound.total_ps
@@ -76,7 +76,7 @@ def test_stages_add_up_to_the_step(form: str) -> None:
 
 def test_stages_that_share_a_kernel_have_the_bytes_of_those_that_do_not() -> None:
     fused, apart = (
-        {stage.name: stage.num_bytes for stage in simulate_step(step).stages}
+        {stage.name: stage.bytes for stage in simulate_step(step).stages}
         for step in (step_of(selection=Uniform(1)), step_of(selection=Uniform(1), cut=Cut()))
     )
     for name in ("scoring", "attention"):

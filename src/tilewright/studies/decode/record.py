@@ -18,7 +18,6 @@ from tilewright.records.attention.decode import (
     AttentionDecodeRecord,
     DecodeAttention,
     DecodeSizes,
-    DecodeStage,
     FusionRow,
     SelectionRecord,
 )
@@ -140,14 +139,12 @@ def _findings(*timings: StepTiming) -> tuple[str, ...] | None:
 
 def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
     """One step as part of a record."""
-    stages = tuple(DecodeStage.of(stage, bytes=stage.num_bytes) for stage in timing.stages)
-    ratios = [stage.bytes / stage.ideal_bytes for stage in stages if stage.ideal_bytes]
+    ratios = [stage.bytes / stage.ideal_bytes for stage in timing.stages if stage.ideal_bytes]
     peak = slice_bytes_per_us(machine.spec) * usable_share(machine.spec.cube.hbm)
     peak_bytes = float(peak * len(timing.layout.used_pes)) * timing.mean_ps / PS_PER_US
     file = timing.kernels
     return DecodeAttention.of(
         timing,
-        stages=stages,
         bytes=timing.num_bytes,
         ideal_bytes=timing.ideal.total_bytes,
         bytes_ratio=max(ratios, default=None),

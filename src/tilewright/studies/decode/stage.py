@@ -18,7 +18,7 @@ from tilewright.device.build import Device
 from tilewright.errors import InternalError
 from tilewright.machine.node import NodeKind
 from tilewright.records import Bottleneck
-from tilewright.records.attention.decode import StageName
+from tilewright.records.attention.decode import DecodeStage, StageName
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.request import LaunchReport
 
@@ -31,16 +31,6 @@ NAMES: Mapping[Stage, StageName] = {
     Stage.ATTENTION: "attention",
     Stage.MERGE: "merge",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class StageTiming:
-    """``ideal_bytes`` are what the stage must move at least; 0: only what lies between stages."""
-
-    name: StageName
-    latency_ps: int
-    num_bytes: int
-    ideal_bytes: int
 
 
 @dataclass(slots=True)
@@ -106,16 +96,19 @@ class Explained:
     def num_bytes(self) -> int:
         return sum(self.num_bytes_of.values())
 
-    def timings(self, ideal_bytes: Mapping[Stage, int]) -> tuple[StageTiming, ...]:
+    def stages(self, ideal_bytes: Mapping[Stage, int]) -> tuple[DecodeStage, ...]:
         """Stages that took time, moved bytes, or should have."""
         ideal = {name: ideal_bytes[stage] for stage, name in NAMES.items()}
         rows = [
-            StageTiming(
-                name, self.times_ps.get(name, 0), self.num_bytes_of.get(name, 0), ideal.get(name, 0)
+            DecodeStage(
+                name=name,
+                latency_ps=self.times_ps.get(name, 0),
+                bytes=self.num_bytes_of.get(name, 0),
+                ideal_bytes=ideal.get(name, 0),
             )
             for name in (*NAMES.values(), LAUNCH)
         ]
-        return tuple(row for row in rows if row.latency_ps or row.num_bytes or row.ideal_bytes)
+        return tuple(row for row in rows if row.latency_ps or row.bytes or row.ideal_bytes)
 
 
 Again = Callable[[Callable[[Device], StepWatch]], tuple[StageLaunch, ...]]

@@ -47,9 +47,10 @@ from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.programs.contract import Bound
 from tilewright.records import Bottleneck
+from tilewright.records.attention.decode import DecodeStage
 from tilewright.records.phases import PhaseSpread
 from tilewright.studies.decode.ideal import IdealStep, ideal_step
-from tilewright.studies.decode.stage import StageTiming, StepWatch, explain_step
+from tilewright.studies.decode.stage import StepWatch, explain_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ class StepTiming:
 
     latency_ps: int  # from the host's first submission to its knowing of the last completion
     phases: PhaseSpread | None  # latency over refresh phases; None: nothing refreshes
-    stages: tuple[StageTiming, ...]
+    stages: tuple[DecodeStage, ...]
     num_bytes: int  # at the HBM controllers
     ideal: IdealStep
     bottleneck: Bottleneck | None
@@ -178,7 +179,7 @@ def simulate_step(
     return StepTiming(
         latency_ps=latency_ps,
         phases=sample_phases(step.machine.spec, phases, latency_ps, latency_of),
-        stages=explained.timings(ideal.num_bytes) if tells_stages else (),
+        stages=explained.stages(ideal.num_bytes) if tells_stages else (),
         num_bytes=explained.num_bytes,
         ideal=ideal,
         bottleneck=explained.bottleneck,
