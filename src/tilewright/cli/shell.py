@@ -63,7 +63,12 @@ def _run(command: AnyCommand, arguments: Sequence[str], *, as_json: bool) -> Exi
     except TilewrightError as error:
         return _fail(error, as_json=as_json)
     except MemoryError as error:
-        return _fail(_too_large(error), as_json=as_json)
+        found = f"no memory left ({error})" if str(error) else "no memory left"
+        expected, fix = (
+            "sizes that this computer has memory for",
+            "ask for smaller sizes, or free memory",
+        )
+        return _fail(HostMemoryError(PROGRAM, found, expected, fix), as_json=as_json)
     except Exception as error:  # noqa: BLE001  # the outermost border: a bug is reported, not hidden
         note(traceback.format_exc().rstrip())
         found = f"{type(error).__name__}: {error}"
@@ -145,12 +150,6 @@ def _interruption() -> InterruptError:
     return InterruptError(
         PROGRAM, "interrupted", "the command to finish", "nothing half-done is left"
     )
-
-
-def _too_large(error: MemoryError) -> HostMemoryError:
-    found = f"no memory left ({error})" if str(error) else "no memory left"
-    fix = "ask for smaller sizes, or free memory"
-    return HostMemoryError(PROGRAM, found, "sizes that this computer has memory for", fix)
 
 
 # By name: the parser keeps these classes to itself.

@@ -21,7 +21,7 @@ from tilewright.errors import (
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
 from tilewright.records import Versions, installed_versions
-from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.decode import LatencySelection, MachineOfSteps, StepFigures
 from tilewright.serving.decode import PagesByRow
 from tilewright.serving.model_flow import plan_pages, stand_in_for, trace_for_model
 from tilewright.studies.decode.step import DecodeStep, simulate_step
@@ -41,9 +41,9 @@ class NamedMachine:
     overrides: tuple[str, ...] = ()
 
     @cached_property
-    def figures(self) -> MachineFigures:
+    def figures(self) -> MachineOfSteps:
         spec = self.machine.spec
-        return MachineFigures.of(
+        return MachineOfSteps.of(
             self,
             name=spec.name,
             machine_hash=machine_hash(spec),

@@ -12,6 +12,7 @@ from pydantic import (
     model_validator,
 )
 
+from tilewright.records.attention.flow import Fusion
 from tilewright.records.attention.run import PlanFigures, RowSizes
 from tilewright.records.document import (
     Document,
@@ -52,15 +53,10 @@ class DecodeStage(Document):
     ideal_bytes: NonNegativeInt
 
 
-class FusionRow(Document):
+class FusionRow(Fusion):
     """Two stages in one kernel, or a way to select: whether the generator took it, and why."""
 
-    fusion: str
     is_fused: bool
-    predicted_bytes: int  # of a row between the stages, if it is taken
-    saved_bytes: int  # that memories need not move, beside what is done if it is not taken
-    saved_ps: int  # of a row, with what a launch costs
-    reason: str
 
 
 class DecodeAttention(Timed):
@@ -191,7 +187,7 @@ LatencySelection = Literal["recorded", "uniform", "every page"]
 """Which pages the rows of a simulated step read: those of the measured run, drawn ones, or all."""
 
 
-class MachineFigures(Document):
+class MachineOfSteps(Document):
     """A machine that steps were simulated on."""
 
     name: str  # as rows call it
