@@ -99,10 +99,6 @@ class DecodeStep:
             for head in range(self.kv_heads)
         ]
 
-    @property
-    def scale(self) -> float:
-        return float(self.graph.geometry.key_dim**-0.5)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTiming:
@@ -285,7 +281,7 @@ def _execute(
         memory,
         kernels,
         plan,
-        scale=step.scale,
+        scale=float(step.graph.geometry.key_dim**-0.5),
         marks=marks,
         saved_pages=_saved_pages(step),
     )
