@@ -61,7 +61,6 @@ class Findings:
 def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> AttentionRunRecord:
     """Prefill every request, decode ``steps`` tokens, and compare each with dense attention."""
     kv_heads = 1 if graph.geometry.kind is FlowKind.MLA else spec.kv_heads
-    scale = graph.geometry.key_dim**-0.5
     _check_sizes(graph, spec, kv_heads)
     session = Session(graph, _session_spec(graph, spec, kv_heads), namespace=spec.namespace)
     progress(f"writing {spec.batch} requests of {spec.context} tokens")
@@ -73,7 +72,6 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
             steps=spec.steps,
             kv_heads=kv_heads,
             window=max(prompt_windows(graph), default=1),
-            scale=scale,
         )
         for index in range(spec.batch)
     }

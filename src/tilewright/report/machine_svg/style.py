@@ -14,7 +14,7 @@ GREY = "#475569"
 GROUND = "#f8fafc"  # of a panel
 WIRE = "#64748b"
 LINE = 1.25  # from line to line, in sizes of the letters
-LEAST_SIZE = 8  # letters below this cannot be read, so they are left out
+TAG_SIZE, LEAST_SIZE = 10, 8  # letters below the least cannot be read, so they are left out
 
 
 class BlockKind(Enum):
@@ -153,11 +153,9 @@ def _sign(value: float) -> int:
     return (value > 0) - (value < 0)
 
 
-def draw_tag(
-    svg: Svg, x: float, y: float, text: str, *, room: float = 1000, size: int = 10
-) -> None:
+def draw_tag(svg: Svg, x: float, y: float, text: str, *, room: float = 1000) -> None:
     """A rate on a wire, on a ground that hides the wire; smaller or nothing if it has no room."""
-    for smaller in range(size, LEAST_SIZE - 1, -1):
+    for smaller in range(TAG_SIZE, LEAST_SIZE - 1, -1):
         width = text_width(text, size=smaller)
         if width + 2 <= room:
             height = smaller + 2

@@ -56,15 +56,14 @@ def draw_request(
     steps: int,
     kv_heads: int,
     window: int,
-    scale: float,
 ) -> RequestData:
     """Normal keys and values; the queries of a group scatter around one direction.
 
     ``window`` prompt queries are drawn for flows that observe them. Every step has one needle in
     each KV head, somewhere in the prompt.
     """
-    geometry = graph.geometry
-    tokens = context + steps
+    geometry, tokens = graph.geometry, context + steps
+    scale = geometry.key_dim**-0.5
     keys = rng.standard_normal((tokens, kv_heads, geometry.key_dim), dtype=np.float32)
     values = None
     if geometry.kind is not FlowKind.MLA:
@@ -120,7 +119,6 @@ def draw_requests(
     if min(contexts) < 2:
         found = f"contexts of {', '.join(map(str, contexts))} tokens"
         raise AttentionError("values", found, "a prompt and the new token", "take 2 or more")
-    scale = graph.geometry.key_dim**-0.5
     return tuple(
         draw_request(
             graph,
@@ -129,7 +127,6 @@ def draw_requests(
             steps=1,
             kv_heads=kv_heads,
             window=max(prompt_windows(graph), default=1),
-            scale=scale,
         )
         for index, count in enumerate(contexts)
     )
