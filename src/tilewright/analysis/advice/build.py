@@ -152,8 +152,11 @@ class Estimate:
 
     @property
     def memory_queue_ps(self) -> int:
-        """Time that accesses of the path wait for others in memories."""
-        return max(0, self.times.work_ps.get(MEMORY_PACE, 0) - self._idle_memory_ps)
+        """Time that accesses of the path wait for others in memories: beyond that in idle ones."""
+        fields, times = self.record.machine.fields, self.times
+        clocks = sum(int(fields.get(name) or 0) for name in _IDLE_CLOCKS)
+        idle_ps = clocks * int(fields.get(MEMORY_PACE) or 0) * times.num_accesses
+        return max(0, times.work_ps.get(MEMORY_PACE, 0) - idle_ps)
 
     @property
     def crowding_ps(self) -> int:
@@ -162,13 +165,6 @@ class Estimate:
         if channels is None:
             return 0
         return int(self.memory_queue_ps * (1 - self.channels_in_use / len(channels.shares)))
-
-    @property
-    def _idle_memory_ps(self) -> int:
-        """Time of the path's accesses in memories that are idle but for them."""
-        fields = self.record.machine.fields
-        clocks = sum(int(fields.get(name) or 0) for name in _IDLE_CLOCKS)
-        return clocks * int(fields.get(MEMORY_PACE) or 0) * self.times.num_accesses
 
     @property
     def window_ps(self) -> int:

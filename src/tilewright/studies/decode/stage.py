@@ -66,10 +66,6 @@ class StepWatch:
     def look(self) -> None:
         """What it wants to know, it hears at the ends of launches."""
 
-    @property
-    def bytes_of_launches(self) -> list[int]:
-        return [after - before for before, after in pairwise(self.bytes_after)]
-
 
 def served_bytes(device: Device) -> int:
     """By all HBM controllers until now."""
@@ -125,7 +121,8 @@ def explain_step(
         paths, book = _look_again(watch.device, launches, kernels, again)
     times: Counter[StageName] = Counter()
     moved: Counter[StageName] = Counter()
-    for launch, num_bytes in zip(launches, watch.bytes_of_launches, strict=True):
+    served = (after - before for before, after in pairwise(watch.bytes_after))
+    for launch, num_bytes in zip(launches, served, strict=True):
         times.update(_times(launch, paths, book))
         if len(launch.stages) == 1:
             moved[NAMES[launch.stages[0]]] += num_bytes
