@@ -5,9 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import process_time
 
-import numpy as np
-import numpy.typing as npt
-
 from tilewright.analysis.listener import ListenersOf
 from tilewright.analysis.phases import sample_phases
 from tilewright.analysis.usage import Usage, UsedBlock
@@ -276,6 +273,9 @@ def _execute(
     marks = None
     if step.selection is not None and not step.is_dense:
         marks = model_pages(step.selection, plan, planned_counts(step.graph, plan).tolist())
+    saved_pages = None if step.values is None else step.values.saved_pages
+    if saved_pages is None:  # those whose state earlier steps would have saved
+        saved_pages = earlier_state_pages(step.plan, step.facts(), step.graph)
     prepared = prepare_step(
         torch,
         memory,
@@ -283,7 +283,7 @@ def _execute(
         plan,
         scale=float(step.graph.geometry.key_dim**-0.5),
         marks=marks,
-        saved_pages=_saved_pages(step),
+        saved_pages=saved_pages,
     )
     core = torch.driver.device.engine.core
     watch, num_events = watched_by(torch.driver.device), core.events
@@ -293,10 +293,3 @@ def _execute(
     run_s = process_time() - start
     findings = None if torch.driver.watch is None else torch.findings
     return _Done(result, watch, core.events - num_events, run_s, findings)
-
-
-def _saved_pages(step: DecodeStep) -> npt.NDArray[np.int32]:
-    """Return the pages of each row whose state earlier steps saved."""
-    if step.values is not None and step.values.saved_pages is not None:
-        return step.values.saved_pages
-    return earlier_state_pages(step.plan, step.facts(), step.graph)
