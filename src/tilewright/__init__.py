@@ -28,14 +28,10 @@ __all__ = (
     "run",
 )
 
+_OF_HOST = ("DPPolicy", "Interleave", "LocalShard", "LocalSize", "RuntimeContext", "Split")
 _PLACES = MappingProxyType(
-    {
-        "DPPolicy": "tilewright.host:DPPolicy",
-        "Interleave": "tilewright.host:Interleave",
-        "LocalShard": "tilewright.host:LocalShard",
-        "LocalSize": "tilewright.host:LocalSize",
-        "RuntimeContext": "tilewright.host:RuntimeContext",
-        "Split": "tilewright.host:Split",
+    {name: f"tilewright.host:{name}" for name in _OF_HOST}
+    | {
         "attention": "tilewright.attention",
         "load_machine": "tilewright.machine:load_machine",
         "run": "tilewright.studies.run.command:run",

@@ -54,6 +54,9 @@ TilewrightError           where, found, expected, fix
 └── InternalError         a broken rule of our own, with the state
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Self
 
 __all__ = (
@@ -109,9 +112,21 @@ __all__ = (
     "UnknownAttributeError",
     "UnknownImportError",
     "UsageError",
+    "meant",
 )
 
 
+def meant(word: object, known: Iterable[str], otherwise: str, *, most: int = 1) -> str:
+    """Ask whether an unknown word means one that it is like, as what to do; else ``otherwise``.
+
+    >>> meant("softmx", ["matmul", "softmax"], "run: tilewright list")
+    "did you mean 'softmax'?"
+    """
+    near = get_close_matches(str(word), known, n=most)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise
+
+
+@dataclass(eq=False, repr=False)
 class TilewrightError(Exception):
     """Says where, what was found, what was expected and what to do.
 
@@ -119,12 +134,13 @@ class TilewrightError(Exception):
     cube.hbm: found 0 channels, expected at least one; set pseudo_channels
     """
 
-    def __init__(self, where: str, found: str, expected: str, fix: str) -> None:
-        super().__init__(where, found, expected, fix)  # all four in args, so it pickles
-        self.where = where
-        self.found = found
-        self.expected = expected
-        self.fix = fix
+    where: str
+    found: str
+    expected: str
+    fix: str
+
+    def __post_init__(self) -> None:
+        super().__init__(*(getattr(self, each.name) for each in fields(self)))  # so it pickles
 
     def __str__(self) -> str:
         return f"{self.where}: found {self.found}, expected {self.expected}; {self.fix}"
@@ -147,22 +163,12 @@ class EngineError(TilewrightError):
     """Wrong use of the event engine."""
 
 
+@dataclass(eq=False, repr=False)
 class DeadlockError(EngineError):
     """Events ran out while someone waits."""
 
-    def __init__(
-        self,
-        where: str,
-        found: str,
-        expected: str,
-        fix: str,
-        waiters: tuple[str, ...] = (),
-        cycle: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__(where, found, expected, fix)
-        self.args = (where, found, expected, fix, waiters, cycle)
-        self.waiters = waiters
-        self.cycle = cycle
+    waiters: tuple[str, ...] = ()
+    cycle: tuple[str, ...] = ()
 
 
 class ServerError(EngineError):
@@ -177,26 +183,14 @@ class DeviceError(TilewrightError):
     """A program asks of the hardware what it cannot do."""
 
 
+@dataclass(eq=False, repr=False)
 class AddressError(DeviceError):
     """An access to bytes that a PE does not see. Says also which PE, kernel and line did it."""
 
-    def __init__(
-        self,
-        where: str,
-        found: str,
-        expected: str,
-        fix: str,
-        address: int = 0,
-        pe: str = "",
-        kernel: str = "",
-        line: str = "",
-    ) -> None:
-        super().__init__(where, found, expected, fix)
-        self.args = (where, found, expected, fix, address, pe, kernel, line)
-        self.address = address  # the first byte of the access that the PE does not see
-        self.pe = pe
-        self.kernel = kernel
-        self.line = line
+    address: int = 0  # the first byte of the access that the PE does not see
+    pe: str = ""
+    kernel: str = ""
+    line: str = ""
 
     def located(self, *, kernel: str, line: str, address: int | None = None) -> Self:
         """Return the error with the kernel's name and line, which an MMU does not know."""
@@ -220,24 +214,13 @@ class PageFaultError(AddressError):
     """An access to an address that no page maps."""
 
 
+@dataclass(eq=False, repr=False)
 class MemoryAccessError(TilewrightError):
     """An access outside a memory. Says also where it began, how far it reached, what there is."""
 
-    def __init__(
-        self,
-        where: str,
-        found: str,
-        expected: str,
-        fix: str,
-        address: int = 0,
-        num_bytes: int = 0,
-        capacity_bytes: int = 0,
-    ) -> None:
-        super().__init__(where, found, expected, fix)
-        self.args = (where, found, expected, fix, address, num_bytes, capacity_bytes)
-        self.address = address
-        self.num_bytes = num_bytes
-        self.capacity_bytes = capacity_bytes
+    address: int = 0
+    num_bytes: int = 0
+    capacity_bytes: int = 0
 
 
 class AllocationError(TilewrightError):
@@ -284,15 +267,11 @@ class RequestError(TilewrightError):
     """A request to a machine that failed, or that cannot be made."""
 
 
+@dataclass(eq=False, repr=False)
 class SanitizerError(TilewrightError):
     """Accesses to memory that are wrong, though the run went on. Says also what each one is."""
 
-    def __init__(
-        self, where: str, found: str, expected: str, fix: str, findings: tuple[object, ...] = ()
-    ) -> None:
-        super().__init__(where, found, expected, fix)
-        self.args = (where, found, expected, fix, findings)
-        self.findings = findings  # of memory.sanitizer_finding
+    findings: tuple[object, ...] = ()  # of memory.sanitizer_finding
 
 
 class CollectiveError(TilewrightError):
@@ -352,28 +331,15 @@ class MissingExtraError(TilewrightError):
         self.extra = extra
 
 
+@dataclass(eq=False, repr=False)
 class FlowError(TilewrightError):
     """A sparse-attention flow is wrong. Says also in which flow, method and line, at which op."""
 
-    def __init__(
-        self,
-        where: str,
-        found: str,
-        expected: str,
-        fix: str,
-        flow: str = "",
-        method: str = "",
-        source: str = "",
-        op: str = "",
-        operand: str = "",
-    ) -> None:
-        super().__init__(where, found, expected, fix)
-        self.args = (where, found, expected, fix, flow, method, source, op, operand)
-        self.flow = flow
-        self.method = method
-        self.source = source
-        self.op = op
-        self.operand = operand
+    flow: str = ""
+    method: str = ""
+    source: str = ""
+    op: str = ""
+    operand: str = ""
 
     def located(self, *, flow: str, method: str, source: str) -> Self:
         """Return the error with flow, method and line in front, or itself if it has them."""

@@ -60,10 +60,14 @@ def _forked(
     waiting = iter(range(len(cases)))
     workers: dict[Connection, _Worker] = {}
     try:
-        with _told_if_refused(), _without_interrupts():  # that one who is half born would lose
-            for index in islice(waiting, num_processes):
-                worker = _start(run, cases, index)
-                workers[worker.connection] = worker
+        try:
+            with _without_interrupts():  # that one who is half born would lose
+                for index in islice(waiting, num_processes):
+                    worker = _start(run, cases, index)
+                    workers[worker.connection] = worker
+        except OSError as error:  # the system has no room for a process more
+            found = f"one that could not begin ({error.strerror or error})"
+            raise ProcessError("processes", found, "processes that share the cases", FIX) from error
         while workers:
             for connection in wait(list(workers)):
                 worker = workers[connection]  # type: ignore[index]  # wait gives what it was given
@@ -119,16 +123,6 @@ def _result_of(worker: _Worker) -> Any:
 
 def _ended_early(found: str) -> ProcessError:
     return ProcessError("processes", found, "processes that return the results of their cases", FIX)
-
-
-@contextmanager
-def _told_if_refused() -> Iterator[None]:
-    """By the system, that has no room for a process more."""
-    try:
-        yield
-    except OSError as error:
-        found = f"one that could not begin ({error.strerror or error})"
-        raise ProcessError("processes", found, "processes that share the cases", FIX) from error
 
 
 @contextmanager

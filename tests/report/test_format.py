@@ -12,19 +12,19 @@ LINK = UsedBlock("sip0.cube0.r0c0 -> sip0.cube0.r0c1", "link", 0.5)
 
 
 def test_a_part_with_the_greatest_share_is_the_bottleneck() -> None:
-    found = bottleneck_of(RunParts(gemm=60, vector=40), [LINK])
+    found = bottleneck_of(RunParts(gemm=60, vector=40), [LINK], 100)
     assert found == Bottleneck(kind="part", name="gemm", share=0.6)
     assert bottleneck_words(found) == "the GEMM unit: 60 % of the time, on the critical path"
 
 
 def test_of_equal_shares_the_block_is_the_bottleneck() -> None:
-    found = bottleneck_of(RunParts(gemm=50, vector=50), [LINK])
+    found = bottleneck_of(RunParts(gemm=50, vector=50), [LINK], 100)
     assert found == Bottleneck(kind="link", name=LINK.name, share=0.5)
     assert bottleneck_words(found) == f"the link {LINK.name}: in use 50 % of the time"
 
 
 def test_a_run_that_took_no_time_has_no_bottleneck() -> None:
-    assert bottleneck_of(RunParts(), []) is None
+    assert bottleneck_of(RunParts(), [], 0) is None
     assert bottleneck_words(None) == "none: no time passed"
 
 
@@ -56,6 +56,6 @@ def test_every_part_of_a_record_has_words() -> None:
 @given(times=st.lists(st.integers(0, 100), min_size=16, max_size=16), share=st.floats(0, 1))
 def test_nothing_has_a_greater_share_than_the_bottleneck(times: list[int], share: float) -> None:
     parts = RunParts(**dict(zip(RunParts.model_fields, times, strict=True)))
-    found = bottleneck_of(parts, [UsedBlock("a -> b", "link", share)])
+    found = bottleneck_of(parts, [UsedBlock("a -> b", "link", share)], parts.total_ps)
     if found is not None:
         assert found.share == max(share, max(times) / parts.total_ps)

@@ -35,7 +35,6 @@ def draw(seed: int, context: int) -> RequestData:
         steps=2,
         kv_heads=2,
         window=5,
-        scale=WIDTH**-0.5,
     )
 
 

@@ -104,15 +104,13 @@ def fields_of_run(
     found = [paths[owner] for owner in owners if owner in paths]
     ends = [each.last_pe for each in reports if each.last_pe is not None]
     command = _sum(_command_path(machine, pe) for pe in ends)
+    counts = ("refresh_ps", "unknown_ps", "num_accesses", "window_ps")
     return PathTimes(
         work_ps=_in_order(_sum(each.work_ps for each in found) + command),
         queue_ps=_in_order(_sum(each.queue_ps for each in found)),
         least_ps=_in_order(_sum(each.least_ps for each in found) + command),
         command_ps=_in_order(command),
-        refresh_ps=sum(each.refresh_ps for each in found),
-        unknown_ps=sum(each.unknown_ps for each in found),
-        num_accesses=sum(each.num_accesses for each in found),
-        window_ps=sum(each.window_ps for each in found),
+        **{name: sum(getattr(each, name) for each in found) for name in counts},
     )
 
 

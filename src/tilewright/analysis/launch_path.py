@@ -5,7 +5,7 @@ of everything would cost more than the run. ADR 0013 has the figures.
 """
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -42,6 +42,11 @@ def delays_of(machine: Machine) -> PathDelays:
     )
 
 
+def last_ends(reports: Iterable[LaunchReport]) -> dict[int, int]:
+    """Return when launches completed, each by the owner of what ended last in it."""
+    return {each.last_owner: each.completed_ps for each in reports if each.last_owner is not None}
+
+
 @dataclass(slots=True)
 class _Kept:
     """The newest rows of one owner."""
@@ -74,24 +79,26 @@ class PathListener:
     def __init__(
         self,
         device: Device,
-        owners: Collection[int],
-        last_owner: int,
+        ends_ps: Mapping[int, int],
         *,
         is_across: bool = False,
     ) -> None:
-        """Trace ``owners``; with ``is_across`` all others of their launches too, for messages."""
+        """Trace owners; with ``is_across`` all others of their launches too, for messages.
+
+        ``ends_ps`` says when their launches completed, as `last_ends` does.
+        """
         self.paths: dict[int, ProgramPath] = {}  # by owner; without those that did nothing
         self.fields: dict[int, PathFields] = {}  # of the same
         self.cut: set[int] = set()  # owners whose first rows are not there
         self.lines_ps: dict[int, dict[str, int]] = {}  # of the paths, by owner
-        self.commands = CommandBook(limit=MAX_ROWS, owners=frozenset(owners))
+        self.commands = CommandBook(limit=MAX_ROWS, owners=ends_ps.keys())
         self.usage: list[Usage] = []  # before the first launch, after the last one
         self.servers = ServerTable(device)
         self._device = device
         self._engine = device.engine
         self._delays = delays_of(device.machine)
-        self._wanted = frozenset(owners)
-        self._last_owner = last_owner
+        self._wanted = ends_ps.keys()
+        self._last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
         self._kept: dict[int, _Kept] = {}  # of launches that are under way
         self._everybody = _Kept() if is_across else None
         self._owners = range(0)  # from the first to the last of the launches

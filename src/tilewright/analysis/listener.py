@@ -1,6 +1,6 @@
 """What observes a run while simulated time passes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from tilewright.device.build import Device
@@ -31,6 +31,10 @@ class Listener(Protocol):
 
     def look(self) -> None:
         """Called often while time passes."""
+
+
+ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
+"""Who looks on, given the device; and what watches commands, or None."""
 
 
 class Listeners:

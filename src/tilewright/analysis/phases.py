@@ -89,13 +89,12 @@ def sample_phases(
     found = {0: first_ps}
 
     def spread(number: int, reason: PhaseReason) -> PhaseSpread:
-        for index in range(number):
-            shift_ps = index * refresh.interval_ps // number
+        shifts_ps = [index * refresh.interval_ps // number for index in range(number)]
+        for shift_ps in shifts_ps:
             if shift_ps not in found:
                 found[shift_ps] = latency_of(shift_ps)
-        latencies_ps = [found[index * refresh.interval_ps // number] for index in range(number)]
         return spread_of(
-            latencies_ps,
+            [found[shift_ps] for shift_ps in shifts_ps],
             interval_ps=refresh.interval_ps,
             refresh_ps=refresh_ps,
             slices=spec.cube.pes,

@@ -72,12 +72,11 @@ def most_used(before: Usage, after: Usage, servers: ServerTable, num: int) -> li
     return sorted(found, key=lambda block: (-block.share, block.name))[:num]
 
 
-def bottleneck_of(parts: RunParts, blocks: Sequence[UsedBlock]) -> Bottleneck | None:
-    """Return whatever had the greatest share, of equal ones a block; None if no time passed."""
-    total_ps = parts.total_ps
-    if not total_ps:
-        return None
+def bottleneck_of(parts: RunParts, blocks: Sequence[UsedBlock], total_ps: int) -> Bottleneck | None:
+    """Return whatever had the greatest share, of equal ones a block; None if no part took time."""
     part, part_ps = max(parts.by_name().items(), key=lambda item: item[1])
+    if not part_ps:
+        return None
     share = part_ps / total_ps
     busiest = max(blocks, key=lambda block: block.share, default=None)
     if busiest is not None and busiest.share >= share:

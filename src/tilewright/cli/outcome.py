@@ -26,7 +26,11 @@ class Outcome:
     record: Document
     view: RenderableType
     passed: bool = True
-    is_interrupted: bool = False  # by the user: the document says what was known by then
+
+    @property
+    def is_interrupted(self) -> bool:
+        """By the user: the document says what was known by then."""
+        return getattr(self.record, "status", "") == "interrupted"
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,17 @@ def _run(command: AnyCommand, arguments: Sequence[str], *, as_json: bool) -> Exi
     except TilewrightError as error:
         return _fail(error, as_json=as_json)
     except MemoryError as error:
-        return _fail(_too_large(error), as_json=as_json)
+        found = f"no memory left ({error})" if str(error) else "no memory left"
+        expected, fix = (
+            "sizes that this computer has memory for",
+            "ask for smaller sizes, or free memory",
+        )
+        return _fail(HostMemoryError(PROGRAM, found, expected, fix), as_json=as_json)
     except Exception as error:  # noqa: BLE001  # the outermost border: a bug is reported, not hidden
         note(traceback.format_exc().rstrip())
-        return _fail(_bug(error), as_json=as_json)
+        found = f"{type(error).__name__}: {error}"
+        bug = InternalError(PROGRAM, found, "no unhandled exception", "see the traceback")
+        return _fail(bug, as_json=as_json)
 
 
 @contextmanager
@@ -89,9 +96,12 @@ def _invoke(command: AnyCommand, arguments: Sequence[str]) -> object:
             return ExitStatus.WRONG_INPUT
         raise usage_error(error, command, arguments) from error
     except OSError as error:
-        if INSTALL_COMPLETION in arguments:
-            raise _no_home(error) from error
-        raise
+        if INSTALL_COMPLETION not in arguments:
+            raise
+        shown = f"run: {PROGRAM} --show-completion"
+        fix = f"{shown}, and put what it prints where your shell reads it"
+        expected = "a home that can be written to"
+        raise UsageError(INSTALL_COMPLETION, str(error), expected, fix) from error
     if result == ExitStatus.INTERRUPTED:  # what Typer makes of a KeyboardInterrupt
         raise _interruption()
     return result
@@ -104,13 +114,10 @@ def _present(result: object, *, as_json: bool) -> ExitStatus:
         case ExitStatus.CHECK_FAILED | ExitStatus.WRONG_INPUT:  # what was wrong, printed
             return ExitStatus.WRONG_INPUT
         case _:
-            return _status(load("outcome", "print_outcome")(result, as_json=as_json))
-
-
-def _status(outcome: "Outcome") -> ExitStatus:
-    if outcome.is_interrupted:
-        return ExitStatus.INTERRUPTED
-    return ExitStatus.OK if outcome.passed else ExitStatus.CHECK_FAILED
+            outcome: Outcome = load("outcome", "print_outcome")(result, as_json=as_json)
+            if outcome.is_interrupted:
+                return ExitStatus.INTERRUPTED
+            return ExitStatus.OK if outcome.passed else ExitStatus.CHECK_FAILED
 
 
 def _fail(error: TilewrightError, *, as_json: bool) -> ExitStatus:
@@ -132,37 +139,17 @@ def _fail(error: TilewrightError, *, as_json: bool) -> ExitStatus:
 def _readable(error: TilewrightError) -> str:
     rows = (("found", error.found), ("expected", error.expected), ("to do", error.fix))
     lines = [f"error: {error.where}"]
-    lines += [f"  {name:<9} {_indented(text)}" for name, text in rows]
+    lines += [f"  {name:<9} {text}".replace("\n", "\n" + " " * 12) for name, text in rows]
     if isinstance(error, InternalError):
         lines.append("This is a bug in tilewright, not in your input.")
         lines.append("Please report it with these lines, your command and `tilewright --version`.")
     return "\n".join(lines)
 
 
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n" + " " * 12)
-
-
 def _interruption() -> InterruptError:
     return InterruptError(
         PROGRAM, "interrupted", "the command to finish", "nothing half-done is left"
     )
-
-
-def _no_home(error: OSError) -> UsageError:
-    fix = f"run: {PROGRAM} --show-completion, and put what it prints where your shell reads it"
-    return UsageError(INSTALL_COMPLETION, str(error), "a home that can be written to", fix)
-
-
-def _too_large(error: MemoryError) -> HostMemoryError:
-    found = f"no memory left ({error})" if str(error) else "no memory left"
-    fix = "ask for smaller sizes, or free memory"
-    return HostMemoryError(PROGRAM, found, "sizes that this computer has memory for", fix)
-
-
-def _bug(error: Exception) -> InternalError:
-    found = f"{type(error).__name__}: {error}"
-    return InternalError(PROGRAM, found, "no unhandled exception", "see the traceback")
 
 
 # By name: the parser keeps these classes to itself.

@@ -1,10 +1,9 @@
 """Checks of what commands carry: names from a table, sizes of at least one."""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import TypeVar
 
-from tilewright.errors import RegistryError, UnitError
+from tilewright.errors import RegistryError, UnitError, meant
 from tilewright.units import DTYPE_BITS
 
 
@@ -48,8 +47,7 @@ mul; did you mean 'add'?
     """
     if isinstance(name, str) and name in table:
         return table[name]
-    near = get_close_matches(name, table, n=3) if isinstance(name, str) else []
-    fix = "did you mean " + " or ".join(map(repr, near)) + "?" if near else f"use a known {noun}"
+    fix = meant(name if isinstance(name, str) else "", table, f"use a known {noun}", most=3)
     raise RegistryError(where, f"{noun} {name!r}", "one of " + ", ".join(sorted(table)), fix)
 
 

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import TypeVar
 
 from tilewright.engine.fault import Names
 from tilewright.engine.issuer import IssuerSpec
 from tilewright.engine.spec import EngineSpec, ServerSpec, check_integer
-from tilewright.errors import EngineError
+from tilewright.errors import EngineError, meant
 from tilewright.units import MAX_PS
 
 MAX_CHANNEL = 1023
@@ -173,8 +172,7 @@ class Layout:
                 return number
         elif type(server) is int and 0 <= server < len(self.servers):
             return server
-        near = get_close_matches(str(server), self._server_numbers)
-        fix = f"did you mean {' or '.join(map(repr, near))}?" if near else "add it first"
+        fix = meant(server, self._server_numbers, "add it first", most=3)
         raise EngineError(where, f"an unknown server {server!r}", "a server of this engine", fix)
 
     def _refuse_unrated(self, where: str, numbers: Sequence[int]) -> None:

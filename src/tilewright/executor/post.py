@@ -167,7 +167,6 @@ class Post:
         found = self._unreceived_text()
         if found and isinstance(error, DeadlockError):
             error.found = f"{error.found}\n{found}"
-            error.args = (error.where, error.found, *error.args[2:])
 
     def _unreceived_text(self) -> str:
         """Count and list messages that no program has asked for; empty if there are none."""

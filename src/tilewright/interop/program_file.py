@@ -3,13 +3,12 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
-from tilewright.errors import ProgramError, TilewrightError
+from tilewright.errors import ProgramError, TilewrightError, meant
 from tilewright.interop.foreign_names import ForeignNames
 from tilewright.language.source import add_place
 from tilewright.trust import check_code_allowed
@@ -114,9 +113,7 @@ def _remedy(error: BaseException) -> str:
         return _install(error.name or "")
     if isinstance(error, AttributeError):
         known = [name for name in dir(error.obj) if not name.startswith("_")]
-        near = get_close_matches(error.name or "", known, n=1)
-        if near:
-            return f"did you mean {near[0]!r}?"
+        return meant(error.name or "", known, "correct the program")
     return "correct the program"
 
 

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from tilewright.records.document import Document, Sha256, Versions
+from tilewright.records.document import Document, SimulatedDocument, Versions
 from tilewright.records.phases import Timed
 
 
@@ -43,15 +43,11 @@ class SkippedCase(Document):
     reason: str
 
 
-class ProbeRecord(Document):
+class ProbeRecord(SimulatedDocument):
     """All rows, and what is wrong with them if anything is."""
 
     kind: Literal["probe"] = "probe"
     schema_version: Literal[1, 2] = 2  # 1: without phases
-    ok: bool
-    machine: str
-    machine_hash: Sha256
-    versions: Versions
     cases: tuple[ProbeRow, ...]
     skipped: tuple[SkippedCase, ...] = ()
     failures: tuple[str, ...] = ()  # checks that do not hold

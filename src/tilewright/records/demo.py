@@ -6,7 +6,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveIn
 
 from tilewright.records.attention.decode import DecodeAttention
 from tilewright.records.attention.run import NeedleFigures
-from tilewright.records.document import Document, Fraction, Seconds, Sha256, Versions
+from tilewright.records.document import Document, Fraction, Seconds, Sha256, SimulatedDocument
 from tilewright.records.machine import MachineFigures
 
 
@@ -59,15 +59,11 @@ class DemoFlow(Document):
     steps: tuple[DemoStep, ...]  # in the order of ``DemoSizes.contexts``
 
 
-class DemoRecord(Document):
+class DemoRecord(SimulatedDocument):
     """Dense attention first. ``ok``: what was computed is right wherever it was computed."""
 
     kind: Literal["demo"] = "demo"
     schema_version: Literal[3, 4] = 4  # 3: without phases
-    ok: bool
-    versions: Versions
-    machine: str
-    machine_hash: Sha256
     figures: MachineFigures
     device: str
     num_pes: PositiveInt  # that had a row in the steps without values

@@ -27,6 +27,8 @@ class Document(BaseModel):
     def of(cls, *results: object, **rest: Any) -> Self:
         """Take the fields that results have under the same names; ``rest`` are the others.
 
+        What a document is itself (``kind``, ``schema_version``) is never taken.
+
         >>> from tilewright.errors import SpecError
         >>> Failure.of(SpecError("a", "b", "c", "d"), type="SpecError").fix
         'd'
@@ -34,7 +36,7 @@ class Document(BaseModel):
         found = {
             name: getattr(result, name)
             for result in reversed(results)
-            for name in cls.model_fields.keys() - rest.keys()
+            for name in cls.model_fields.keys() - rest.keys() - {"kind", "schema_version"}
             if hasattr(result, name)
         }
         return cls(**found, **rest)
@@ -49,6 +51,15 @@ class Versions(Document):
     greenlet: str
     simpy: str | None = None  # the peer of the benchmarks; None: not installed
     engine: str  # which of the engines ran: "reference", "native", or both
+
+
+class SimulatedDocument(Document):
+    """What was simulated on a machine, and whether all that was asked of it holds."""
+
+    ok: bool
+    versions: Versions
+    machine: str
+    machine_hash: Sha256
 
 
 def installed_version(distribution: str = "tilewright") -> str:

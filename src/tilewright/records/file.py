@@ -107,10 +107,7 @@ def _refusal(path: Path, record_type: type[Document], error: ValidationError) ->
     place = ".".join(str(part) for part in first["loc"]) or "the document"
     expected = f"a {record_type.__name__}"
     fix = "choose a file that this version of tilewright wrote"
-    return RecordError(f"{path}: {place}", _found(first), expected, fix)
-
-
-def _found(problem: Any) -> str:
-    """The value itself, if it is a short one, beside what the schema says."""
-    value, text = problem["input"], problem["msg"]
-    return f"{value!r} ({text})" if isinstance(value, str | int | float) else text
+    value, found = first["input"], first["msg"]
+    if isinstance(value, str | int | float):
+        found = f"{value!r} ({found})"
+    return RecordError(f"{path}: {place}", found, expected, fix)

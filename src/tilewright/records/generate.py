@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.decode import LatencySelection, MachineOfSteps, StepFigures
 from tilewright.records.attention.run import BytesByKind, PageFigures, PlanFigures, RowCounts
 from tilewright.records.document import Document, Seconds, Sha256, Versions
 
@@ -46,7 +46,7 @@ class SimulatedAttention(Document):
     pages that the sparse layer in the middle read there.
     """
 
-    machine: MachineFigures
+    machine: MachineOfSteps
     step: StepFigures
     lengths: tuple[SimulatedLength, ...]  # of the first and the last step; of one if they are one
     layers: PositiveInt

@@ -22,21 +22,26 @@ class MachineFigures(Document):
     fabric_bisection_bytes_per_us: NonNegativeInt | None
 
 
-class MachineShowRecord(Document):
-    """A machine that was built: its resolved spec, its figures and what is doubtful about it."""
+class KnownMachine(Document):
+    """A machine that a file describes, and what is doubtful about it."""
+
+    source: str  # the file or preset, as it was named
+    machine: str
+    machine_hash: Sha256
+    warnings: tuple[str, ...]
+
+
+class MachineShowRecord(KnownMachine):
+    """A machine that was built: its resolved spec and its figures."""
 
     kind: Literal["machine_show"] = "machine_show"
     schema_version: Literal[1] = 1
-    source: str  # the file or preset, as it was named
     overrides: tuple[str, ...]
-    machine: str
-    machine_hash: Sha256
     spec: dict[str, JsonValue]  # every value of the machine, as a machine file names it
     figures: MachineFigures
     num_nodes: PositiveInt
     num_links: PositiveInt
     attachments: dict[str, str]  # node of the first cube -> the router it sits on; cubes are alike
-    warnings: tuple[str, ...]
     build_seconds: Seconds  # of wall time: reading, building and the proof against deadlock
     picture: str | None  # the SVG file that was written
 
@@ -57,17 +62,13 @@ class MachineListRecord(Document):
     machines: tuple[MachineRow, ...]
 
 
-class MachineCheckRecord(Document):
+class MachineCheckRecord(KnownMachine):
     """A machine that can be built; a wrong one gets a `FailureRecord` instead."""
 
     kind: Literal["machine_check"] = "machine_check"
     schema_version: Literal[1] = 1
-    source: str  # the file or preset, as it was named
     overrides: tuple[str, ...] = ()
-    machine: str
-    machine_hash: Sha256
     num_pes: PositiveInt
-    warnings: tuple[str, ...]
 
 
 class ImportedField(Document):
@@ -79,17 +80,13 @@ class ImportedField(Document):
     is_default: bool  # whether the key is absent and the foreign system's default holds
 
 
-class MachineImportRecord(Document):
+class MachineImportRecord(KnownMachine):
     """A machine made from a foreign description; one that cannot be gets a `FailureRecord`."""
 
     kind: Literal["machine_import"] = "machine_import"
     schema_version: Literal[1] = 1
-    source: str  # the foreign file, as it was named
     file: str | None  # the machine file that was written
-    machine: str
-    machine_hash: Sha256
     num_pes: PositiveInt
     fields: tuple[ImportedField, ...]
     without_effect: dict[str, str]  # reason by foreign key
-    warnings: tuple[str, ...]
     text: str  # of the machine file

@@ -36,12 +36,6 @@ def locked_file(lock: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def take_lock(descriptor: int) -> None:
-    """Mark an open file as one that somebody writes, as long as it is open."""
-    with suppress(OSError):  # a file system without locks: then nobody removes it either
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
 def remove_if_abandoned(file: Path) -> None:
     """Remove a file unless a living process holds its lock, or nobody can tell."""
     with suppress(OSError):
@@ -235,7 +229,8 @@ def _begun(target: Path) -> tuple[Path, BinaryIO]:
     while True:
         unfinished = _beside(target, f"{uuid4().hex}.tmp")
         file = unfinished.open("xb")
-        take_lock(file.fileno())
+        with suppress(OSError):  # a file system without locks: then nobody removes it either
+            fcntl.flock(file, fcntl.LOCK_EX)  # as long as it is open, somebody writes it
         if unfinished.exists():  # else another process found it before it had its lock
             return unfinished, file
         file.close()

@@ -32,7 +32,12 @@ def draw_collectives(record: CollectivesBenchRecord) -> str:
         axes.set_ylim(num_rows - 0.5, -0.5)
         axes.set_yticks([])
         axes.set_xlabel("time, logarithmic", labelpad=8)
-        times_ps = [time_ps for row in record.rows for time_ps in _times_ps(row)]
+        times_ps = [
+            time_ps
+            for row in record.rows
+            for time_ps in (row.bound_ps, row.mean_ps, row.alpha_beta_ps)
+            if time_ps  # a bound of 0 says nothing
+        ]
         set_log_scale(axes, "x", times_ps or [1.0], lambda time_ps: format_ps(round(time_ps)))
         entries = [
             (legend_mark(axes, "o", BOUND), "lower bound"),
@@ -58,11 +63,6 @@ def _row_indices(rows: Sequence[CollectiveRow]) -> Iterator[int]:
 
 def _middle(index: int) -> float:
     return TOP + ROW * (index + 0.5)
-
-
-def _times_ps(row: CollectiveRow) -> tuple[float, ...]:
-    """Return all that is drawn of a row; a bound of 0 says nothing."""
-    return tuple(time_ps for time_ps in (row.bound_ps, row.mean_ps, row.alpha_beta_ps) if time_ps)
 
 
 def _add_row(plot: Plot, axes: "Axes", index: int, row: CollectiveRow) -> None:

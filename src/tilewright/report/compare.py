@@ -67,12 +67,7 @@ def _settings(record: RunRecord) -> dict[str, JsonScalar]:
 
 
 def _verdict(record: RunRecord) -> dict[str, JsonScalar]:
-    return {
-        "status": record.status,
-        "ok": record.ok,
-        "values_ok": record.values_ok,
-        "bottleneck": record.bottleneck,
-    }
+    return {name: getattr(record, name) for name in ("status", "ok", "values_ok", "bottleneck")}
 
 
 def _versions(record: RunRecord) -> dict[str, JsonScalar]:

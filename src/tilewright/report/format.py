@@ -156,32 +156,34 @@ def latency_text(latency_ps: int, phases: PhaseSpread | None) -> str:
     return f"{text} {width_text(phases)} ({told})"
 
 
-PART_WORDS = {
-    "dispatch": "dispatch from the host",
-    "issue": "issue by the PE's CPU and scheduler",
-    "translation": "address translation",
-    "memory_read": "memory reads",
-    "memory_write": "memory writes",
-    "refresh": "refresh of the memory",
-    "link_queueing": "queueing in front of links",
-    "tcm_port": "the ports of the TCM",
-    "gemm": "the GEMM unit",
-    "vector": "the vector unit",
-    "message": "messages on their way",
-    "message_wait": "waiting for messages",
-    "execution": "execution, not told apart",
-    "completion": "completion back to the host",
-    "host_transfer": "transfers of the host",
-    "other": "something else",
+_PARTS = {  # of the critical path, in words and as a colour
+    "dispatch": ("dispatch from the host", "#94a3b8"),
+    "issue": ("issue by the PE's CPU and scheduler", "#64748b"),
+    "translation": ("address translation", "#a16207"),
+    "memory_read": ("memory reads", "#2563eb"),
+    "memory_write": ("memory writes", "#0891b2"),
+    "refresh": ("refresh of the memory", "#7c3aed"),
+    "link_queueing": ("queueing in front of links", "#dc2626"),
+    "tcm_port": ("the ports of the TCM", "#65a30d"),
+    "gemm": ("the GEMM unit", "#16a34a"),
+    "vector": ("the vector unit", "#ca8a04"),
+    "message": ("messages on their way", "#db2777"),
+    "message_wait": ("waiting for messages", "#f472b6"),
+    "execution": ("execution, not told apart", "#334155"),
+    "completion": ("completion back to the host", "#cbd5e1"),
+    "host_transfer": ("transfers of the host", "#ea580c"),
+    "other": ("something else", "#0f172a"),
 }
+PART_WORDS = {name: words for name, (words, _) in _PARTS.items()}
+PART_COLOURS = {name: colour for name, (_, colour) in _PARTS.items()}
 
-_UNITS = {
-    "gemm": "the GEMM unit of",
-    "vector": "the vector unit of",
-    "cpu": "the CPU of",
-    "sram": "the SRAM of",
-    "tcm.read": "the read port of the TCM of",
-    "tcm.write": "the write port of the TCM of",
+_UNITS = {  # in words, and in short
+    "gemm": ("the GEMM unit of", "GEMM"),
+    "vector": ("the vector unit of", "vector"),
+    "cpu": ("the CPU of", "PE CPU"),
+    "sram": ("the SRAM of", "unit"),
+    "tcm.read": ("the read port of the TCM of", "TCM port"),
+    "tcm.write": ("the write port of the TCM of", "TCM port"),
 }
 
 
@@ -203,19 +205,10 @@ def bottleneck_words(found: Bottleneck | None) -> str:
 
 
 def _unit_words(name: str) -> str:
-    for unit, words in _UNITS.items():
+    for unit, (words, _) in _UNITS.items():
         if name.endswith(f".{unit}"):
             return f"{words} {name.removesuffix(f'.{unit}')}"
     return name
-
-
-_SHORT_UNITS = {
-    "gemm": "GEMM",
-    "vector": "vector",
-    "cpu": "PE CPU",
-    "tcm.read": "TCM port",
-    "tcm.write": "TCM port",
-}
 
 
 def short_latency(latency_ps: int) -> str:
@@ -264,6 +257,6 @@ def _what(found: Bottleneck) -> str:
             return "link"
         case "unit":
             names = (
-                words for unit, words in _SHORT_UNITS.items() if found.name.endswith(f".{unit}")
+                short for unit, (_, short) in _UNITS.items() if found.name.endswith(f".{unit}")
             )
             return next(names, "unit")

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
 from tilewright.attention.backends.reference.op.frame import Counters
-from tilewright.attention.graph import DType, FlowKind, Graph, Side, graph_hash
-from tilewright.attention.ops.leaf import PromptMass
+from tilewright.attention.graph import DType, FlowKind, Graph, graph_hash
+from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.planner import PlanSpec, Reserved, StateAdvance, parse_policy
 from tilewright.errors import AttentionError
 from tilewright.processes import memory_bytes
@@ -24,10 +23,9 @@ from tilewright.records.attention.run import (
     RowCounts,
     TrialSizes,
 )
-from tilewright.studies.decode.data import RequestData, draw_request, prefill
+from tilewright.studies.decode.data import RequestData, draw_request, prefill, softmax
 from tilewright.units import format_bytes
 
-Floats = npt.NDArray[np.float64]
 Progress = Callable[[str], None]
 
 
@@ -63,7 +61,6 @@ class Findings:
 def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> AttentionRunRecord:
     """Prefill every request, decode ``steps`` tokens, and compare each with dense attention."""
     kv_heads = 1 if graph.geometry.kind is FlowKind.MLA else spec.kv_heads
-    scale = graph.geometry.key_dim**-0.5
     _check_sizes(graph, spec, kv_heads)
     session = Session(graph, _session_spec(graph, spec, kv_heads), namespace=spec.namespace)
     progress(f"writing {spec.batch} requests of {spec.context} tokens")
@@ -74,8 +71,7 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
             context=spec.context,
             steps=spec.steps,
             kv_heads=kv_heads,
-            window=_window(graph),
-            scale=scale,
+            window=max(prompt_windows(graph), default=1),
         )
         for index in range(spec.batch)
     }
@@ -88,7 +84,8 @@ def run_trial(graph: Graph, spec: TrialSpec, *, progress: Progress) -> Attention
         outputs = _decode(session, requests, step, spec)
         for name, data in requests.items():
             _judge(graph, data, spec, step, outputs[name], findings)
-            findings.dense_bytes += _dense_bytes(session, spec.context + step + 1, kv_heads)
+            names, num_tokens = graph.geometry.reserved_fields, spec.context + step + 1
+            findings.dense_bytes += kv_heads * session.store.row_bytes(names, num_tokens)
     return _record(graph, spec, kv_heads, session, findings)
 
 
@@ -96,7 +93,8 @@ def _check_sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> None:
     """Refuse data that this computer has no memory for, before any is drawn."""
     geometry = graph.geometry
     values = geometry.key_dim + geometry.value_dim
-    queries = (_window(graph) + spec.steps) * (geometry.query_heads + 1) * geometry.key_dim
+    num_queries = max(prompt_windows(graph), default=1) + spec.steps
+    queries = num_queries * (geometry.query_heads + 1) * geometry.key_dim
     of_a_head = (spec.context + spec.steps) * values + queries
     needed = spec.batch * kv_heads * of_a_head * np.dtype(np.float32).itemsize
     if needed > memory_bytes():
@@ -107,21 +105,12 @@ def _check_sizes(graph: Graph, spec: TrialSpec, kv_heads: int) -> None:
 
 def _session_spec(graph: Graph, spec: TrialSpec, kv_heads: int) -> SessionSpec:
     pages = -(-(spec.context + spec.steps) // graph.geometry.page_size)
-    return SessionSpec(
-        num_kv_heads=kv_heads,
-        num_pages=spec.batch * pages,
-        plan=PlanSpec(
-            budget=parse_policy(str(spec.budget)),
-            reserved=spec.reserved,
-            state_advance=spec.state_advance,
-        ),
+    plan = PlanSpec(
+        budget=parse_policy(str(spec.budget)),
+        reserved=spec.reserved,
+        state_advance=spec.state_advance,
     )
-
-
-def _window(graph: Graph) -> int:
-    """The most prompt queries that the flow wants to see."""
-    nodes = graph.nodes(Side.INDEXER)
-    return max((n.op.window for n in nodes if isinstance(n.op, PromptMass)), default=1)
+    return SessionSpec(num_kv_heads=kv_heads, num_pages=spec.batch * pages, plan=plan)
 
 
 def _decode(
@@ -161,7 +150,7 @@ def _judge(
         values = (
             keys[:, : geometry.value_dim] if data.values is None else data.values[:num_tokens, head]
         )
-        probability = _softmax(query.astype(np.float64) @ keys.T * geometry.key_dim**-0.5)
+        probability = softmax(query.astype(np.float64) @ keys.T * geometry.key_dim**-0.5)
         dense = probability @ values
         pages = found.pages(0, head)
         by_page = np.zeros((len(query), num_pages * geometry.page_size))
@@ -174,28 +163,9 @@ def _judge(
         error = np.linalg.norm(output[head] - dense, axis=-1) / np.linalg.norm(dense, axis=-1)
         findings.errors += error.tolist()
         findings.pages_in_rows += num_pages
-        _look_for_needles(data, step, head, geometry.page_size, pages, findings)
-
-
-def _look_for_needles(
-    data: RequestData,
-    step: int,
-    head: int,
-    page_size: int,
-    pages: npt.NDArray[np.int64],
-    findings: Findings,
-) -> None:
-    read = set(pages.tolist())
-    for needle in data.needles:
-        if needle.step == step and needle.head == head:
-            findings.planted_needles += 1
-            findings.found_needles += needle.position // page_size in read
-
-
-def _softmax(logits: Floats) -> Floats:
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probability: Floats = weights / weights.sum(axis=-1, keepdims=True)
-    return probability
+        needle_pages = data.needle_pages(step, head, geometry.page_size)
+        findings.planted_needles += len(needle_pages)
+        findings.found_needles += int(np.isin(needle_pages, pages).sum())
 
 
 def _record(
@@ -221,11 +191,6 @@ def _record(
         **counted(session.counters, findings.pages_in_rows, findings.dense_bytes),
         notes=spec.notes,
     )
-
-
-def _dense_bytes(session: Session, num_tokens: int, kv_heads: int) -> int:
-    names = session.graph.geometry.reserved_fields
-    return kv_heads * session.store.row_bytes(names, num_tokens)
 
 
 def _share(value: float) -> float:

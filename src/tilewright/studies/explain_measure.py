@@ -76,14 +76,6 @@ class Gain:
     changed_ps: tuple[int, ...]
     does_same: bool = True  # commands and bytes are those of the run without the change
 
-    @property
-    def base_mean_ps(self) -> float:
-        return sum(self.base_ps) / len(self.base_ps)
-
-    @property
-    def changed_mean_ps(self) -> float:
-        return sum(self.changed_ps) / len(self.changed_ps)
-
 
 @dataclass(slots=True)
 class GainMeter:
@@ -180,13 +172,14 @@ def measure_advice(
 
 def _with_gain(advice: Advice, gain: Gain) -> Advice:
     """Return advice with what was measured; its bound is a share of the same mean."""
+    num_phases = len(gain.base_ps)
     return advice.model_copy(
         update={
-            "bound": max(0.0, 1 - advice.least_ps / gain.base_mean_ps),
-            "mean_ps": gain.changed_mean_ps,
+            "bound": max(0.0, 1 - advice.least_ps / (sum(gain.base_ps) / num_phases)),
+            "mean_ps": sum(gain.changed_ps) / num_phases,
             "gain": gain.share,
             "gain_half_width": gain.half_width,
-            "num_phases": len(gain.base_ps),
+            "num_phases": num_phases,
         }
     )
 

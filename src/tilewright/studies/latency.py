@@ -21,7 +21,7 @@ from tilewright.errors import (
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.spec import HbmSpec
 from tilewright.records import Versions, installed_versions
-from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.decode import LatencySelection, MachineOfSteps, StepFigures
 from tilewright.serving.decode import PagesByRow
 from tilewright.serving.model_flow import plan_pages, stand_in_for, trace_for_model
 from tilewright.studies.decode.step import DecodeStep, simulate_step
@@ -41,12 +41,11 @@ class NamedMachine:
     overrides: tuple[str, ...] = ()
 
     @cached_property
-    def figures(self) -> MachineFigures:
+    def figures(self) -> MachineOfSteps:
         spec = self.machine.spec
-        return MachineFigures(
+        return MachineOfSteps.of(
+            self,
             name=spec.name,
-            source=self.source,
-            overrides=self.overrides,
             machine_hash=machine_hash(spec),
             refresh_ps=_refresh_ps(spec.cube.hbm),
         )
@@ -69,47 +68,43 @@ def versions_of(spec: LatencySpec | None) -> Versions:
     return installed_versions(engine=resolve_engine(AUTO, native_built=native_built()).value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LatencyQuery:
-    """One step on one machine. ``pages`` are those that each row reads; None: a model draws them.
-
-    ``contexts`` are the tokens of each request, the new one included.
-    """
+    """One step on one machine, whose plan lets a row read ``budget`` pages."""
 
     machine: NamedMachine
-    graph: Graph
-    contexts: tuple[int, ...]
-    kv_heads: int
+    step: DecodeStep
     budget: int
-    reserved: Reserved
-    state_advance: StateAdvance
-    placement: RowPlacement
-    is_dense: bool = False
-    pages: tuple[tuple[int, ...], ...] | None = None
-    seed: int = 0
 
     @property
     def selection(self) -> LatencySelection:
-        if self.is_dense:
+        if self.step.is_dense:
             return "every page"
         return "uniform" if self.pages is None else "recorded"
 
+    @property
+    def pages(self) -> tuple[tuple[int, ...], ...] | None:
+        """Those that each row reads; None: all, or a model draws them."""
+        chosen = self.step.selection
+        return chosen.pages if isinstance(chosen, Recorded) else None
+
     def key(self, versions: object) -> str:
         """Of all that the latency depends on; both engines give the same."""
+        step, plan = self.step, self.step.plan
         return content_hash(
             {
                 "versions": versions,
                 "machine": self.machine.figures.machine_hash,
-                "graph": graph_hash(self.graph),
-                "contexts": self.contexts,
-                "kv_heads": self.kv_heads,
-                "budget": None if self.is_dense else self.budget,
-                "reserved": [self.reserved.first, self.reserved.last],
-                "state_advance": self.state_advance.value,
-                "placement": self.placement.value,
+                "graph": graph_hash(step.graph),
+                "contexts": step.contexts,
+                "kv_heads": step.kv_heads,
+                "budget": None if step.is_dense else self.budget,
+                "reserved": [plan.reserved.first, plan.reserved.last],
+                "state_advance": plan.state_advance.value,
+                "placement": step.placement.value,
                 "selection": self.selection,
                 "pages": self.pages,
-                "seed": self.seed,
+                "seed": step.seed,
             }
         )
 
@@ -162,7 +157,7 @@ class StepsOnMachines:
 
     def dense(self, machine: NamedMachine, tokens: int) -> LatencyQuery:
         """Return the step that reads every page of sequences of so many tokens."""
-        return self._query(machine, self.stand_in, tokens, self.reserved.total, is_dense=True)
+        return self._query(machine, self.stand_in, tokens, self.reserved.total, None)
 
     def sparse(
         self, machine: NamedMachine, graph: Graph, tokens: int, budget: int, pages: PagesByRow
@@ -173,24 +168,30 @@ class StepsOnMachines:
         """
         layers = pages[self.dense_layers :]
         chosen = spread_layers(layers, self.spec.batch) if layers else ()
-        rows = tuple(row for layer in chosen for row in layer) if layers else None
-        return self._query(machine, graph, tokens, budget, pages=rows)
+        rows = tuple(row for layer in chosen for row in layer)
+        selection = Recorded(rows) if layers else Uniform(self.seed)
+        return self._query(machine, graph, tokens, budget, selection)
 
     def _query(
-        self, machine: NamedMachine, graph: Graph, tokens: int, budget: int, **rest: Any
+        self,
+        machine: NamedMachine,
+        graph: Graph,
+        tokens: int,
+        budget: int,
+        selection: SelectionModel | None,
     ) -> LatencyQuery:
-        return LatencyQuery(
-            machine=machine,
+        step = DecodeStep(
+            machine=machine.machine,
             graph=graph,
             contexts=(tokens,) * self.spec.batch,
             kv_heads=self.kv_heads,
-            budget=budget,
-            reserved=self.reserved,
-            state_advance=self.state_advance,
+            plan=plan_pages(budget, self.reserved, state_advance=self.state_advance),
             placement=self.spec.placement,
+            is_dense=selection is None,
+            selection=selection,
             seed=self.seed,
-            **rest,
         )
+        return LatencyQuery(machine, step, budget)
 
 
 def spread_layers(layers: Sequence[Item], batch: int) -> tuple[Item, ...]:
@@ -204,18 +205,4 @@ def spread_layers(layers: Sequence[Item], batch: int) -> tuple[Item, ...]:
 
 def simulate_latency(query: LatencyQuery) -> int:
     """Return the time from the host's first submission to its knowing of the last completion."""
-    selection: SelectionModel | None = None
-    if not query.is_dense:
-        selection = Uniform(query.seed) if query.pages is None else Recorded(query.pages)
-    step = DecodeStep(
-        machine=query.machine.machine,
-        graph=query.graph,
-        contexts=query.contexts,
-        kv_heads=query.kv_heads,
-        plan=plan_pages(query.budget, query.reserved, state_advance=query.state_advance),
-        placement=query.placement,
-        is_dense=query.is_dense,
-        selection=selection,
-        seed=query.seed,
-    )
-    return simulate_step(step, tells_stages=False).latency_ps
+    return simulate_step(query.step, tells_stages=False).latency_ps

@@ -116,7 +116,7 @@ def run_pair(
     **options: Any,
 ) -> Pair:
     given = requests or exact_requests(graph, contexts)
-    expected = reference_step(graph, given, plan, contexts=contexts)
+    expected = reference_step(graph, given, plan)
     step = DecodeStep(
         machine=small_machine(),
         graph=graph,

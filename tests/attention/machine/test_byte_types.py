@@ -53,7 +53,7 @@ def test_a_token_beyond_the_largest_number_is_kept_as_it(dtype: DType) -> None:
         data.values[-1, :, 0], data.values[3, :, 1] = 3 * LARGEST[dtype], -3 * LARGEST[dtype]
         data.keys[-1] = 0.0  # which query heads look at it is another matter
     plan = plan_of(99)
-    expected = reference_step(graph, requests, plan, contexts=CONTEXTS)
+    expected = reference_step(graph, requests, plan)
     assert float(expected.values.new_tokens["v"][0, 0, 0]) == LARGEST[dtype]
     step = DecodeStep(
         machine=small_machine(),

@@ -33,7 +33,7 @@ CONTEXTS = (15, 24)  # pages of 4: the second request's last page becomes comple
 def after_a_step(placement: RowPlacement) -> tuple[DecodeMemory, tuple[RequestData, ...]]:
     graph, machine = graph_of("quest"), small_machine()
     heads, requests = kv_heads_of(graph), exact_requests(graph, CONTEXTS)
-    given = reference_step(graph, requests, plan_of(5), contexts=CONTEXTS)
+    given = reference_step(graph, requests, plan_of(5))
     layout = layout_of(machine, graph, placement=placement, num_tokens=CONTEXTS, num_kv_heads=heads)
     torch = RuntimeContext(machine)
     memory = deploy_rows(
@@ -84,7 +84,7 @@ def test_a_page_that_is_not_complete_gets_none() -> None:
 def test_the_state_of_the_last_step_is_read() -> None:
     graph, contexts = graph_of("running_avg_block_sparse"), (64,)
     requests, plan = exact_requests(graph, contexts), plan_of(4)
-    given = reference_step(graph, requests, plan, contexts=contexts)
+    given = reference_step(graph, requests, plan)
     state = np.zeros_like(given.values.kept["running_score_state"][0])
     state[:, 9] = 1e6
     step = DecodeStep(

@@ -51,7 +51,7 @@ def second_step(
 ) -> MachineStepResult:
     """Another token for each request, with what the first step left in its saved pages."""
     graph, contexts = graph_of(name), tuple(count + 1 for count in CONTEXTS)
-    values = reference_step(graph, longer, PLAN, contexts=contexts).values
+    values = reference_step(graph, longer, PLAN).values
     step = DecodeStep(
         machine=small_machine(),
         graph=graph,
@@ -120,7 +120,7 @@ def test_a_step_in_which_a_row_fits_leaves_its_state_alone() -> None:
     pair, longer = first_step(name)
     first = pair.timing.result
     graph, contexts = graph_of(name), tuple(count + 1 for count in CONTEXTS)
-    values = reference_step(graph, longer, plan_of(99), contexts=contexts).values
+    values = reference_step(graph, longer, plan_of(99)).values
     step = DecodeStep(
         machine=small_machine(),
         graph=graph,

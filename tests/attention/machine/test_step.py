@@ -44,7 +44,7 @@ def step_of(**options: object) -> DecodeStep:
 
 
 def times_of(timing: StepTiming) -> list[tuple[str, int, int]]:
-    return [(stage.name, stage.latency_ps, stage.num_bytes) for stage in timing.stages]
+    return [(stage.name, stage.latency_ps, stage.bytes) for stage in timing.stages]
 
 
 @pytest.mark.parametrize("placement", [RowPlacement.HEAD, RowPlacement.CUBE])
@@ -54,7 +54,7 @@ def test_recorded_pages_take_the_time_and_bytes_of_the_run_that_read_them(
 ) -> None:
     graph = graph_of("quest", DType.FLOAT16)
     options = {"placement": placement, "cut": FORMS[form]}
-    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5), contexts=CONTEXTS)
+    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5))
     with_values = simulate_step(step_of(values=given.values, **options))
     pages = tuple(tuple(found.tolist()) for found in with_values.result.pages)
     without = simulate_step(step_of(selection=Recorded(pages), **options))
@@ -68,7 +68,7 @@ def test_recorded_pages_take_the_time_and_bytes_of_the_run_that_read_them(
 def test_stages_add_up_to_the_step(form: str) -> None:
     timing = simulate_step(step_of(selection=Uniform(1), cut=FORMS[form]))
     assert sum(stage.latency_ps for stage in timing.stages) == timing.latency_ps
-    assert sum(stage.num_bytes for stage in timing.stages) == timing.num_bytes
+    assert sum(stage.bytes for stage in timing.stages) == timing.num_bytes
     names = [stage.name for stage in timing.stages]
     assert names == ["page completion", "scoring", "selection", "attention", "launch"]
     assert timing.latency_ps >= timing.bound.total_ps
@@ -76,7 +76,7 @@ def test_stages_add_up_to_the_step(form: str) -> None:
 
 def test_stages_that_share_a_kernel_have_the_bytes_of_those_that_do_not() -> None:
     fused, apart = (
-        {stage.name: stage.num_bytes for stage in simulate_step(step).stages}
+        {stage.name: stage.bytes for stage in simulate_step(step).stages}
         for step in (step_of(selection=Uniform(1)), step_of(selection=Uniform(1), cut=Cut()))
     )
     for name in ("scoring", "attention"):
@@ -95,7 +95,7 @@ def test_a_step_is_clean_under_the_sanitizer(placement: RowPlacement) -> None:
 
 def test_the_sanitizer_and_the_order_of_pages_change_no_value() -> None:
     graph = graph_of("quest", DType.FLOAT16)
-    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5), contexts=CONTEXTS)
+    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5))
     one, other = (
         simulate_step(step_of(values=given.values, order=order, sanitize=watched)).result.output
         for order, watched in ((PageOrder.WRITTEN, False), (PageOrder.SHUFFLED, True))
@@ -124,7 +124,7 @@ def test_a_step_with_nothing_to_select_by_is_refused() -> None:
 
 def test_a_step_with_values_and_a_model_is_refused() -> None:
     graph = graph_of("quest", DType.FLOAT16)
-    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5), contexts=CONTEXTS)
+    given = reference_step(graph, exact_requests(graph, CONTEXTS), plan_of(5))
     with pytest.raises(AttentionError, match="found values and the selection 'recent'"):
         simulate_step(step_of(values=given.values, selection=Recent()))
 

@@ -43,7 +43,7 @@ def shown(
         context=context, selection="all", speedup=speedup, bytes_bound_speedup=1.0,
         attention=attention(100, 100, is_dense=True).model_copy(update=found),
     )  # fmt: skip
-    return ShownStep(flow, step)
+    return ShownStep.of(step, flow=flow)
 
 
 @st.composite

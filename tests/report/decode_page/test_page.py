@@ -73,7 +73,7 @@ def test_a_latency_stands_with_its_half_width_smallest_and_largest() -> None:
     page = typical_page()
     first, *others = page.steps
     attention = first.attention.model_copy(update={"phases": phases})
-    first = replace(first, found=first.found.model_copy(update={"attention": attention}))
+    first = first.model_copy(update={"attention": attention})
     page = replace(page, steps=[first, *others])
     rows = tables(page)["Points of the plot"]
     assert [row[5:] for row in rows[:2]] == [

@@ -8,7 +8,7 @@ from tilewright.records.attention.compare import (
     QualityRow,
     SourceFigures,
 )
-from tilewright.records.attention.decode import MachineFigures, StepFigures
+from tilewright.records.attention.decode import MachineOfSteps, StepFigures
 
 __all__ = ("compare_record", "quality_row")
 
@@ -39,7 +39,7 @@ def compare_record(
     )  # fmt: skip
     figures = LatencyFigures(
         machines=tuple(
-            MachineFigures(
+            MachineOfSteps(
                 name=name, source=name, overrides=(), machine_hash=NO_HASH, refresh_ps=530_000
             )
             for name in machines

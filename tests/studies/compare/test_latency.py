@@ -44,9 +44,9 @@ class Clock:
 
     def __call__(self, query: LatencyQuery) -> int:
         self.queries.append(query)
-        if query.is_dense:
+        if query.step.is_dense:
             return 1000 * PAGES
-        return 10 * sum(map(len, query.pages or ())) + len(query.graph.name)
+        return 10 * sum(map(len, query.pages or ())) + len(query.step.graph.name)
 
 
 def silent(done: int, total: int, what: str) -> None:
@@ -83,15 +83,16 @@ def test_a_step_reads_what_the_first_token_of_the_first_case_read(tmp_path: Path
     record = compared(spec_of(latency=latency, state=state, budgets=(4,)), clock)
     trials = {one.flow: one for one in read_record(state, CompareState).trials if one.case == 0}
     dense, *sparse = clock.queries
-    assert (dense.is_dense, dense.contexts) == (True, (121,) * 3)
+    assert (dense.step.is_dense, dense.step.contexts) == (True, (121,) * 3)
     for query, row in zip(sparse, record.rows, strict=True):
-        assert (query.contexts, query.placement, query.budget) == ((121,) * 3, RowPlacement.CUBE, 4)
+        assert (query.step.contexts, query.budget) == ((121,) * 3, 4)
+        assert query.step.placement is RowPlacement.CUBE
         first, last = trials[row.flow].first_pages
         assert query.pages == (*first, *last, *last)  # requests 0, 1, 2 of layers 0, 1, 1
         assert all(len(pages) == 4 for pages in query.pages)
         assert row.latency_selection == "recorded"
         assert row.dense_latency_ps == 1000 * PAGES
-        assert query.graph.geometry.kv_dtype.value == "float16"
+        assert query.step.graph.geometry.kv_dtype.value == "float16"
 
 
 def test_layers_that_are_dense_lend_no_pages_and_without_others_pages_are_drawn() -> None:
@@ -133,7 +134,7 @@ def test_latencies_of_another_step_are_not_taken(tmp_path: Path, changed: Latenc
 
 
 def refuse_quest(query: LatencyQuery) -> int:
-    if query.graph.name == "quest":
+    if query.step.graph.name == "quest":
         raise CodegenError("flow 'quest'", "an op", "another", "run it elsewhere")
     return 7
 
@@ -162,9 +163,11 @@ def test_a_mistake_of_the_simulator_is_not_taken_for_a_refusal() -> None:
 
 def test_the_front_of_a_machine_is_by_its_own_time() -> None:
     def by_machine(query: LatencyQuery) -> int:
-        if query.is_dense:
+        if query.step.is_dense:
             return 1000
-        is_slow = query.machine.figures.name == "slow for oracle" and query.graph.name == "oracle"
+        is_slow = (
+            query.machine.figures.name == "slow for oracle" and query.step.graph.name == "oracle"
+        )
         return 900 if is_slow else 100
 
     names = ("even", "slow for oracle")
@@ -180,7 +183,7 @@ def test_the_front_of_a_machine_is_by_its_own_time() -> None:
 
 def test_a_row_that_is_slower_than_dense_attention_is_not_on_the_front() -> None:
     def slow_oracle(query: LatencyQuery) -> int:
-        return {"oracle": 101, "quest": 99}.get(query.graph.name, 100)
+        return {"oracle": 101, "quest": 99}.get(query.step.graph.name, 100)
 
     spec = spec_of("one", flows=("quest", "oracle"), budgets=(4,))
     rows = compare_flows(spec, tell=silent, latency_of=slow_oracle).rows
@@ -228,7 +231,7 @@ def test_flows_of_latent_attention_are_compared_on_drawn_latents() -> None:
     assert by_row["quest_mla", 4].mass > by_row["random_mla", 4].mass
     assert record.latency is not None
     assert (record.latency.step.kv_heads, record.latency.step.key_dim) == (1, 576)
-    assert {query.kv_heads for query in clock.queries} == {1}
+    assert {query.step.kv_heads for query in clock.queries} == {1}
 
 
 def test_flows_of_two_kinds_are_refused() -> None:

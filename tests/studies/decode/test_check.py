@@ -41,7 +41,7 @@ def both() -> tuple[StepTiming, ReferenceStep]:
     """A step with values, and the reference of it."""
     graph = quest()
     requests = draw_requests(graph, CONTEXTS, kv_heads=2, seed=3)
-    expected = reference_step(graph, requests, PLAN, contexts=CONTEXTS)
+    expected = reference_step(graph, requests, PLAN)
     machine = build_machine(parse_machine("ahbm-small"))
     step = DecodeStep(
         machine=machine,

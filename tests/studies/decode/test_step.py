@@ -133,7 +133,7 @@ def test_a_record_whose_stages_do_not_add_up_is_refused() -> None:
 
 
 def test_wrong_values_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.studies.decode.record.TOLERANCES", {DType.FLOAT16: 0.0})
+    monkeypatch.setattr("tilewright.studies.decode.record.value_tolerance", lambda _: 0.0)
     record = compared().record
     assert record.values_ok is False
     assert not record.ok

@@ -24,7 +24,8 @@ def test_the_page_has_the_figures_of_the_record() -> None:
     for flow in record.flows:
         assert page.quality[flow_label(flow.flow)] == flow.quality
         for step in flow.steps:
-            assert page.step(flow_label(flow.flow), step.context).found == step
+            shown = page.step(flow_label(flow.flow), step.context)
+            assert (shown.attention, shown.speedup) == (step.attention, step.speedup)
     assert "HBM 91 %" in decode_page_text(page)
 
 

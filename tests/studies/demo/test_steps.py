@@ -28,7 +28,6 @@ def draw(num_requests: int, context: int, seed: int = 0) -> list[RequestData]:
             steps=1,
             kv_heads=HEADS,
             window=1,
-            scale=SCALE,
         )
         for index in range(num_requests)
     ]

@@ -37,8 +37,8 @@ class Clock:
 
     def __call__(self, query: LatencyQuery) -> int:
         self.queries.append(query)
-        if query.is_dense:
-            return 100 * query.contexts[0]
+        if query.step.is_dense:
+            return 100 * query.step.contexts[0]
         return 7 * sum(map(len, query.pages or ()))
 
 
@@ -66,7 +66,7 @@ def test_a_token_takes_as_many_steps_as_there_are_layers(model: LanguageModel) -
     assert found.latency_ps == LAYERS * 7 * 3 * 2  # pages of a row, KV heads
     assert found.dense_latency_ps == LAYERS * 100 * (prompt + 1 + prompt + record.steps) // 2
     assert {one.selection for one in found.lengths} == {"recorded"}
-    assert {query.placement for query in clock.queries} == {RowPlacement.STRIPE}
+    assert {query.step.placement for query in clock.queries} == {RowPlacement.STRIPE}
     assert all(len(pages) == 3 for query in clock.queries for pages in query.pages or ())
     assert (found.layers, found.dense_layers, found.step.batch) == (LAYERS, 0, 1)
 
@@ -84,7 +84,7 @@ def test_without_a_sparse_layer_a_token_takes_the_time_of_dense_attention(
 ) -> None:
     clock = Clock()
     found = only(written(model, clock, **changes))
-    assert all(query.is_dense for query in clock.queries)
+    assert all(query.step.is_dense for query in clock.queries)
     assert found.latency_ps == found.dense_latency_ps is not None
     assert [one.latency_ps for one in found.lengths] == [None, None]
 
@@ -103,7 +103,7 @@ def test_a_flow_that_cannot_be_compiled_leaves_the_text_and_gives_the_reason(
     model: LanguageModel,
 ) -> None:
     def refuse(query: LatencyQuery) -> int:
-        if query.is_dense:
+        if query.step.is_dense:
             return 5
         raise CodegenError("flow", "an op", "another", "run it elsewhere")
 
@@ -133,9 +133,9 @@ def test_without_machines_nothing_is_simulated(model: LanguageModel) -> None:
 def test_pages_of_a_step_are_those_that_were_counted(model: LanguageModel) -> None:
     clock = Clock()
     record = written(model, clock, max_tokens=2, budget=4)
-    (sparse,) = [query for query in clock.queries if not query.is_dense]
+    (sparse,) = [query for query in clock.queries if not query.step.is_dense]
     rows = sparse.pages or ()
     assert len(rows) == 2
     assert sum(map(len, rows)) * LAYERS == record.pages.read
-    last = -(-sparse.contexts[0] // 4) - 1
+    last = -(-sparse.step.contexts[0] // 4) - 1
     assert all({0, last} <= set(pages) for pages in rows)  # reserved

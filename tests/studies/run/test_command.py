@@ -12,6 +12,7 @@ from tests.studies.run_programs import SCALE, request_of, run_file, written
 from tilewright.engine import EngineKind
 from tilewright.errors import BenchError, RecordError
 from tilewright.records import RunParts
+from tilewright.report.perfetto import recorder
 from tilewright.studies.run import execute
 from tilewright.studies.run.command import RunWatch, run_program
 
@@ -103,7 +104,7 @@ def test_draining_a_trace_more_often_writes_the_same_slices(
 ) -> None:
     files = [tmp_path / name for name in ("rare", "often")]
     run_file(scale, RunWatch(trace=files[0]))
-    monkeypatch.setattr(execute, "LOOKS_PER_DRAIN", 1)
+    monkeypatch.setattr(recorder, "LOOKS_PER_DRAIN", 1)
     run_file(scale, RunWatch(trace=files[1]))
     rare, often = (read_trace(file.read_bytes()) for file in files)
     assert rare.values == often.values

@@ -9,8 +9,8 @@ from tests.report.pictures import sweep_record
 from tests.studies.run_programs import SCALE, request_of, written
 from tilewright.errors import BenchError, ProgramError
 from tilewright.programs.builtin.gemm import sweep_points
-from tilewright.report.format import PART_WORDS
-from tilewright.report.run.sweep import PART_COLOURS, draw_sweep, sweep_view
+from tilewright.report.format import PART_COLOURS, PART_WORDS
+from tilewright.report.run.sweep import draw_sweep, sweep_view
 from tilewright.studies.run.command import RunWatch
 from tilewright.studies.run.source import find_source
 from tilewright.studies.run.sweep import run_sweep, sweep_of

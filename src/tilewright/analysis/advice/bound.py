@@ -15,11 +15,6 @@ HBM_MODEL = "cube.hbm.model"
 _RESTRUCTURING = (INTERLEAVE, WINDOW)  # what comes after what on the path may differ with them
 
 
-def mean_ps(record: RunRecord) -> float:
-    """Return the latency over refresh phases, of which the record's own is one."""
-    return record.latency_ps if record.phases is None else record.phases.mean_ps
-
-
 def shortest_ps(record: RunRecord, change: Change) -> int:
     """Return a time that no run with the change is shorter than, at any refresh phase.
 

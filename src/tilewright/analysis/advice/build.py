@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tilewright.analysis.advice.bound import MEMORY_PACE, mean_ps, shortest_ps
+from tilewright.analysis.advice.bound import MEMORY_PACE, shortest_ps
 from tilewright.analysis.advice.change import (
     INTERLEAVE,
     PCIE_GENERATION,
@@ -17,7 +17,7 @@ from tilewright.analysis.advice.change import (
     change_of,
 )
 from tilewright.machine.field import HOST_LINK
-from tilewright.records import RunParts, RunRecord
+from tilewright.records import RunRecord
 from tilewright.records.explain import Advice
 from tilewright.records.run.part import PathTimes
 from tilewright.units import format_ps, share_text
@@ -50,20 +50,14 @@ def _advice(record: RunRecord, idea: _Idea) -> Advice | None:
     change = change_of(idea.field, record.machine.fields)
     if change is None:
         return None
-    total_ps, least_ps = mean_ps(record), shortest_ps(record, change)
+    total_ps, least_ps = record.mean_ps, shortest_ps(record, change)
     bound = max(0.0, 1 - least_ps / total_ps)
-    return Advice(
-        option=change.option,
-        field=change.field,
-        least_ps=least_ps,
-        bound=bound,
-        worth=min(bound, idea.worth_ps / total_ps),
-        reason=idea.reason,
-    )
+    worth = min(bound, idea.worth_ps / total_ps)
+    return Advice.of(change, idea, least_ps=least_ps, bound=bound, worth=worth)
 
 
 def _ideas(record: RunRecord) -> Iterator[_Idea]:
-    estimate, total_ps = Estimate(record), mean_ps(record)
+    estimate, total_ps = Estimate(record), record.mean_ps
     for field in dict.fromkeys((*estimate.times.work_ps, *estimate.times.queue_ps)):
         name = PCIE_GENERATION if field == HOST_LINK else field
         reason = f"it sets {_part(estimate.set_ps(field), total_ps)} of the critical path"
@@ -108,10 +102,6 @@ class Estimate:
     def times(self) -> PathTimes:
         return self.record.path or PathTimes()
 
-    @property
-    def parts(self) -> RunParts:
-        return self.record.breakdown_ps
-
     def set_ps(self, field: str) -> int:
         """Return the time of the path that a field sets, waiting for what it sets included."""
         return self.times.work_ps.get(field, 0) + self.times.queue_ps.get(field, 0)
@@ -149,7 +139,7 @@ class Estimate:
 
         Phases differ by refresh alone, so what the mean has more than the path's own phase is it.
         """
-        return max(0, round(self.times.refresh_ps + mean_ps(self.record) - self.record.latency_ps))
+        return max(0, round(self.times.refresh_ps + self.record.mean_ps - self.record.latency_ps))
 
     @property
     def channels_in_use(self) -> float:
@@ -162,8 +152,11 @@ class Estimate:
 
     @property
     def memory_queue_ps(self) -> int:
-        """Time that accesses of the path wait for others in memories."""
-        return max(0, self.times.work_ps.get(MEMORY_PACE, 0) - self._idle_memory_ps)
+        """Time that accesses of the path wait for others in memories: beyond that in idle ones."""
+        fields, times = self.record.machine.fields, self.times
+        clocks = sum(int(fields.get(name) or 0) for name in _IDLE_CLOCKS)
+        idle_ps = clocks * int(fields.get(MEMORY_PACE) or 0) * times.num_accesses
+        return max(0, times.work_ps.get(MEMORY_PACE, 0) - idle_ps)
 
     @property
     def crowding_ps(self) -> int:
@@ -174,14 +167,8 @@ class Estimate:
         return int(self.memory_queue_ps * (1 - self.channels_in_use / len(channels.shares)))
 
     @property
-    def _idle_memory_ps(self) -> int:
-        """Time of the path's accesses in memories that are idle but for them."""
-        fields = self.record.machine.fields
-        clocks = sum(int(fields.get(name) or 0) for name in _IDLE_CLOCKS)
-        return clocks * int(fields.get(MEMORY_PACE) or 0) * self.times.num_accesses
-
-    @property
     def window_ps(self) -> int:
         """Time saved if twice as many bytes are under way: that of the latency they hide."""
-        waiting_ps = self.memory_queue_ps + self.times.refresh_ps + self.parts.link_queueing
+        waiting_ps = self.memory_queue_ps + self.times.refresh_ps
+        waiting_ps += self.record.breakdown_ps.link_queueing
         return min(max(0, self.times.window_ps - waiting_ps) // 2, self._idle_moving_ps())

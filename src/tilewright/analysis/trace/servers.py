@@ -26,19 +26,14 @@ class ServerKind(IntEnum):
     CONTROL = 6
 
 
-_UNITS = {
-    "cpu": ServerKind.CPU,
-    "gemm": ServerKind.GEMM,
-    "vector": ServerKind.VECTOR,
-    "tcm.read": ServerKind.TCM_PORT,
-    "tcm.write": ServerKind.TCM_PORT,
+_UNITS = {  # of PEs, with the field of the machine file that sets how long their work takes
+    "cpu": (ServerKind.CPU, "pe.cpu.command_ps"),
+    "gemm": (ServerKind.GEMM, "pe.gemm.hz"),
+    "vector": (ServerKind.VECTOR, "pe.vector.hz"),
+    "tcm.read": (ServerKind.TCM_PORT, "pe.tcm.read_bytes_per_us"),
+    "tcm.write": (ServerKind.TCM_PORT, "pe.tcm.write_bytes_per_us"),
 }
-_UNIT_FIELDS = {
-    "cpu": "pe.cpu.command_ps",
-    "gemm": "pe.gemm.hz",
-    "vector": "pe.vector.hz",
-    "tcm.read": "pe.tcm.read_bytes_per_us",
-    "tcm.write": "pe.tcm.write_bytes_per_us",
+_CONTROL_FIELDS = {
     "control": "pe.scheduler.command_ps",  # of a ring
     "io_cpu": "sip.io_cpu.command_ps",
     "m_cpu": "cube.m_cpu.command_ps",
@@ -100,14 +95,23 @@ class ServerTable:
         if number in self._memories:
             return self._describe_memory(number, name)
         unit = next((unit for unit in _UNITS if name.endswith(f".{unit}")), "")
-        kind = _UNITS.get(unit, ServerKind.CONTROL)
         last_word = name.rpartition(".")[2].partition(" ")[0]  # queues of rings are numbered
-        field = _UNIT_FIELDS.get(unit or last_word, "")
+        other = ServerKind.CONTROL, _CONTROL_FIELDS.get(last_word, "")
+        kind, field = _UNITS.get(unit, other)
         return TracedServer(number, name, kind, unit=unit, rate_field=field)
 
     def _describe_memory(self, number: int, name: str) -> TracedServer:
-        memory = self._memory(number)
-        fields = _MEMORY_FIELDS[self._device.machine.nodes[self._memories[number]].kind]
+        machine = self._device.machine
+        node, spec = machine.nodes[self._memories[number]], machine.spec.cube
+        memory: BankedSpec | SimpleSpec | None = None
+        if isinstance(node.where, PeCoord):
+            if spec.hbm.impl is None:
+                memory = slice_spec(spec.hbm, machine.slice_map, node.where.pe, spec.pes)
+        elif spec.sram.impl is None:
+            memory = sram_memory(spec.sram, packet_bytes=machine.spec.packet_bytes)
+        refresh = memory.refresh if isinstance(memory, BankedSpec) else None
+        if refresh is not None and refresh.scope is not RefreshScope.ALL_BANKS:
+            refresh = None
         latency_fields: tuple[tuple[str, int], ...] = ()
         if isinstance(memory, SimpleSpec) and memory.latency_ps:
             latency_fields = (("cube.hbm.simple_latency_ps", memory.latency_ps),)
@@ -115,22 +119,11 @@ class ServerTable:
             number,
             name,
             ServerKind.MEMORY,
-            refresh=_refresh_times(memory),
+            refresh=refresh,
             memory=memory,
-            rate_field="" if memory is None else fields,
+            rate_field="" if memory is None else _MEMORY_FIELDS[node.kind],
             latency_fields=latency_fields,
         )
-
-    def _memory(self, number: int) -> BankedSpec | SimpleSpec | None:
-        machine = self._device.machine
-        where, cube = machine.nodes[self._memories[number]].where, machine.spec.cube
-        if isinstance(where, PeCoord):
-            if cube.hbm.impl is not None:
-                return None
-            return slice_spec(cube.hbm, machine.slice_map, where.pe, cube.pes)
-        if cube.sram.impl is not None:
-            return None
-        return sram_memory(cube.sram, packet_bytes=machine.spec.packet_bytes)
 
     def _describe_link(self, number: int, name: str) -> TracedServer:
         machine = self._device.machine
@@ -149,13 +142,6 @@ class ServerTable:
             rate_field=rate_field(machine, self._links[number]) if is_own else "",
             latency_fields=tuple(latency_fields(machine, self._links[number])) if is_own else (),
         )
-
-
-def _refresh_times(memory: BankedSpec | SimpleSpec | None) -> BankedRefreshSpec | None:
-    refresh = memory.refresh if isinstance(memory, BankedSpec) else None
-    if refresh is None or refresh.scope is not RefreshScope.ALL_BANKS:
-        return None
-    return refresh
 
 
 def _dma_of(kind: NodeKind, where: object) -> PeCoord | None:

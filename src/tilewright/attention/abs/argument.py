@@ -1,6 +1,5 @@
 """Arguments of a flow's methods: ``cache`` with its fields, ``o`` for the selection."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -19,7 +18,7 @@ from tilewright.attention.graph import (
 )
 from tilewright.attention.graph.graph import part_types
 from tilewright.attention.ops.leaf import Constant
-from tilewright.errors import FieldError, FlowError, OperandError, TerminalError
+from tilewright.errors import FieldError, FlowError, OperandError, TerminalError, meant
 
 
 class FieldValue(Value):
@@ -48,8 +47,7 @@ class FieldMap(Mapping[str, FieldValue]):
     def __getitem__(self, name: str) -> FieldValue:
         if name in self._names:
             return FieldValue(self._trace, name)
-        near = difflib.get_close_matches(str(name), self._names, n=1)
-        fix = f"did you mean {near[0]!r}?" if near else "declare it in create_cache"
+        fix = meant(name, self._names, "declare it in create_cache")
         expected = f"one of {', '.join(self._names)}"
         raise self._trace.located(FieldError("cache", f"field {name!r}", expected, fix))
 

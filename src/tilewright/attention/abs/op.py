@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
 from numbers import Real
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -15,7 +14,7 @@ from tilewright.attention.abs.value import lower
 from tilewright.attention.graph import FORMAT, Op, Side
 from tilewright.attention.ops import binary, layout, linear, page_axis, selection, unary
 from tilewright.attention.utils import Schedule, resolve_dtype
-from tilewright.errors import OperandError, SpecError
+from tilewright.errors import OperandError, SpecError, meant
 
 _STANDALONE = (
     selection.SelectionOp,
@@ -80,8 +79,7 @@ class vOp:
             return
         is_open = settings is None or name.startswith("_") or name in _RECORDS
         if not is_open and type(self).__module__.startswith(_LIBRARY):
-            near = get_close_matches(name, names, n=1)
-            fix = f"did you mean {near[0]!r}?" if near else "keep your own values on the flow"
+            fix = meant(name, names, "keep your own values on the flow")
             expected = f"one of {', '.join(names)}" if names else "no attribute: it takes none"
             raise self._error(f"the attribute {name!r}", expected, fix)
         object.__setattr__(self, name, value)

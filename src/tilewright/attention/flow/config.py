@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
@@ -19,7 +18,7 @@ from pydantic import (
 
 from tilewright.attention.utils import resolve_dtype
 from tilewright.canonical import content_hash
-from tilewright.errors import SpecError
+from tilewright.errors import SpecError, meant
 
 Ratio = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -196,8 +195,7 @@ def _check_keys(values: Mapping[str, Any]) -> None:
     known = [*VortexConfig.model_fields, *ALIASES, "token_budget"]
     for key in values:
         if key not in known:
-            near = get_close_matches(str(key), known, n=1)
-            fix = f"did you mean {near[0]!r}?" if near else f"known keys are {', '.join(known)}"
+            fix = meant(key, known, f"known keys are {', '.join(known)}")
             raise SpecError("vortex config", f"unknown key {key!r}", "a known key", fix)
 
 

@@ -1,13 +1,12 @@
 """Flows by name. A name has one owner."""
 
-import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
 from tilewright.attention.flow.flow import FlowBase
-from tilewright.errors import RegistryError
+from tilewright.errors import RegistryError, meant
 
 FlowClass = TypeVar("FlowClass", bound=type[FlowBase])
 
@@ -41,8 +40,7 @@ def get(name: str) -> type[FlowBase]:
         if name in table:
             return table[name]
     known = list_keys()
-    near = difflib.get_close_matches(str(name), known, n=1)
-    fix = f"did you mean {near[0]!r}?" if near else "register it, or name its file"
+    fix = meant(name, known, "register it, or name its file")
     expected = f"one of {', '.join(known) or '(none is registered)'}"
     raise RegistryError("flows", f"no flow {name!r}", expected, fix)
 

@@ -74,7 +74,7 @@ def view(record: DemoRecord) -> RenderableType:
         _paragraph(f"{quality_note(record)} {steps_note(record)}"),
         *_verdict(record),
         _paragraph(f"The page: {record.page}\nThe timeline of Quest's step: {record.trace}"),
-        Text("\n".join(["Next:", *_next()])),
+        Text("\n".join(["Next:", *(f"  {name}\n      {why}" for name, why in NEXT.items())])),
     )
 
 
@@ -133,7 +133,3 @@ def _verdict(record: DemoRecord) -> list[Text]:
         return []
     text = f"WRONG values: {', '.join(wrong)} and the reference executor disagree."
     return [_paragraph(f"{text} Please report this as a bug.")]
-
-
-def _next() -> list[str]:
-    return [f"  {command}\n      {why}" for command, why in NEXT.items()]

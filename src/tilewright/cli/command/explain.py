@@ -15,6 +15,7 @@ from tilewright.report.compare import compare_runs
 from tilewright.report.explain.run import explain_run
 from tilewright.report.explain.table import explain_view
 from tilewright.report.format import PART_WORDS
+from tilewright.report.run.table import add_block
 from tilewright.studies.explain_measure import measure_advice
 from tilewright.units import format_ps
 
@@ -76,11 +77,11 @@ def _compare_view(record: CompareRecord) -> Text:
         ("the machine", record.machine),
         ("the outcome", record.verdicts),
     ):
-        _add(view, title, [f"{each.name}: {_value(each)}" for each in changes])
-    _add(view, "figures", list(_figure_lines(record.figures)))
+        add_block(view, title, map(_change_line, changes))
+    add_block(view, "figures", _figure_lines(record.figures))
     named = [each.model_copy(update={"name": PART_WORDS[each.name]}) for each in record.parts]
-    _add(view, "where the time went", list(_figure_lines(named, is_time=True)))
-    _add(view, "by line of the kernels", list(_figure_lines(record.lines, is_time=True)))
+    add_block(view, "where the time went", _figure_lines(named, is_time=True))
+    add_block(view, "by line of the kernels", _figure_lines(record.lines, is_time=True))
     view.rstrip()
     return view
 
@@ -103,15 +104,8 @@ def _headline(record: CompareRecord) -> str:
     return f"{ratio}; noise over refresh phases {noise}" if record.noise_ps else ratio
 
 
-def _add(view: Text, title: str, lines: Sequence[str]) -> None:
-    if lines:
-        view.append(f"{title}\n", style="bold")
-        view.append("".join(f"  {line}\n" for line in lines))
-        view.append("\n")
-
-
-def _value(change: FieldChange) -> str:
-    return f"{_text(change.before)} -> {_text(change.after)}"
+def _change_line(change: FieldChange) -> str:
+    return f"{change.name}: {_text(change.before)} -> {_text(change.after)}"
 
 
 def _text(value: object) -> str:

@@ -20,7 +20,7 @@ from tilewright.programs.probe.case import PROBE_CASES, SIZES
 from tilewright.programs.probe.check import CHECKS
 from tilewright.programs.probe.run import run_probe
 from tilewright.records import Breakdown, ProbeRecord, ProbeRow
-from tilewright.report.format import ends_text
+from tilewright.report.format import ends_text, width_text
 from tilewright.report.plot import check_plot_path
 from tilewright.report.probe_plot import draw_probe
 from tilewright.report.svg import write_svg
@@ -48,6 +48,7 @@ _STYLES = {
     "memory": "yellow",
     "refresh": "magenta",
 }
+_STYLES_BY_LETTER = {part[0]: style for part, style in _STYLES.items()}
 
 CaseOption = Annotated[
     list[str] | None,
@@ -181,43 +182,25 @@ def bar_of(parts: Breakdown, letters: int = BAR_LETTERS) -> str:
 
 def _add_case(view: Text, case: str, rows: Sequence[ProbeRow]) -> None:
     view.append(case, style="bold")
-    view.append(f"  {_description(case)}{_issuers(rows)}\n")
+    description = PROBE_CASES[case].description if case in PROBE_CASES else ""
+    most = max(row.issuers for row in rows)
+    view.append(f"  {description}{f' ({most} issuers)' if most > 1 else ''}\n")
     view.append(HEADER + "\n", style="dim")
     for row in rows:
         view.append(
             f"{format_bytes(row.bytes):>9}"
-            f"{format_ps(row.figure_ps):>11}{_width(row):>5}"
+            f"{format_ps(row.figure_ps):>11}{width_text(row.phases).strip('±%'):>5}"
             f"{format_ps(row.bound_ps):>11}{row.ratio:>6.2f}{row.bandwidth_gbs:>9,.1f}"
             f"{row.refresh_limited_gbs:>9,.1f}{row.utilisation:>5.0%}  "
         )
         for letter in bar_of(row.breakdown_ps):
-            view.append(letter, style=_style_of(letter))
+            view.append(letter, style=_STYLES_BY_LETTER[letter])
         view.append("\n")
         if row.phases is not None and ends_text(row.phases):
             view.append(f"{'':9} {ends_text(row.phases)}, {row.phases.count} phases\n", style="dim")
     for line in _busiest(rows):
         view.append(f"    {line}\n")
     view.append("\n")
-
-
-def _width(row: ProbeRow) -> str:
-    fraction = None if row.phases is None else row.phases.relative_half_width
-    if row.phases is None or fraction is None:
-        return ""
-    return "?" if row.phases.may_miss_refresh else f"{100 * fraction:.1f}"
-
-
-def _description(case: str) -> str:
-    return PROBE_CASES[case].description if case in PROBE_CASES else ""
-
-
-def _issuers(rows: Sequence[ProbeRow]) -> str:
-    most = max(row.issuers for row in rows)
-    return f" ({most} issuers)" if most > 1 else ""
-
-
-def _style_of(letter: str) -> str:
-    return next(style for part, style in _STYLES.items() if part[0] == letter)
 
 
 def _busiest(rows: Iterable[ProbeRow]) -> Iterator[str]:

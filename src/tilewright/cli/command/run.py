@@ -157,8 +157,7 @@ def run(options: RunOptions) -> Outcome:
         view = sweep_view(found)
         if options.plot is not None:
             write_svg(options.plot, draw_sweep(found))
-    is_interrupted = found.status == "interrupted"
-    return Outcome(found, view, passed=found.ok, is_interrupted=is_interrupted)
+    return Outcome(found, view, passed=found.ok)
 
 
 def _found(options: RunOptions) -> RunRecord | RunSweepRecord:

@@ -2,12 +2,11 @@
 
 import weakref
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from tilewright.collectives.operation import Reduction
-from tilewright.errors import CollectiveError, ProgramError, UnknownAttributeError
+from tilewright.errors import CollectiveError, ProgramError, UnknownAttributeError, meant
 from tilewright.interop.kernbench.ccl.backend import AhbmCCLBackend, CollectiveContext
 from tilewright.interop.kernbench.ccl.config import (
     AlgorithmConfig,
@@ -203,8 +202,7 @@ class DistributedContext:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in ADDED:
             return self._added(name)
-        near = get_close_matches(name, [*ADDED, *dir(type(self))], n=1)
-        fix = f"did you mean {near[0]!r}?" if near else "use one of torch's calls"
+        fix = meant(name, [*ADDED, *dir(type(self))], "use one of torch's calls")
         raise UnknownAttributeError("torch.distributed", f"no name {name!r}", "a known name", fix)
 
     def _added(self, name: str) -> Callable[..., Any]:

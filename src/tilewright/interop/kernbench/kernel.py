@@ -8,7 +8,7 @@ from itertools import product
 from types import FunctionType
 from typing import Any
 
-from tilewright.errors import KernelError
+from tilewright.errors import KernelError, meant
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.language.context import LaunchedLanguage
 from tilewright.interop.kernbench.message import (
@@ -24,7 +24,6 @@ from tilewright.interop.kernbench.tensor import TensorShard
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
 from tilewright.language.triton.adaptor import is_triton_object
 from tilewright.machine.coords import PeCoord
-from tilewright.machine.file.schema import near_names
 from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.launch.launch import launch
 from tilewright.runtime.request import LaunchReport
@@ -161,10 +160,7 @@ def _function(kernels: Kernels, message: KernelLaunchMsg) -> Callable[..., Any]:
         fix = "register the function by its name: no code is loaded from memory"
         raise refuse(message, "kernel_ref", found, "kind='builtin'", fix)
     if ref.name not in kernels:
-        near = near_names(ref.name, list(kernels))
-        fix = (
-            f"did you mean {near[0]!r}?" if near else "register it: register_kernel(name, function)"
-        )
+        fix = meant(ref.name[:80], kernels, "register it: register_kernel(name, function)")
         raise refuse(message, "kernel_ref", f"no kernel {ref.name!r}", "a registered name", fix)
     return kernels[ref.name]
 

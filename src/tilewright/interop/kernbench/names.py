@@ -7,12 +7,11 @@ loaded has its own, which `current_registry` finds while the program is loaded a
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from tilewright.errors import ProgramError, RegistryError
+from tilewright.errors import ProgramError, RegistryError, meant
 from tilewright.host import RuntimeContext as HostContext
 from tilewright.interop.foreign_names import ForeignNames
 from tilewright.interop.kernbench.detection import PACKAGE
@@ -208,9 +207,8 @@ class ProgramRegistry:
                 return listed[int(name) - 1]
         elif name in self.benches:
             return self.benches[name]
-        near = get_close_matches(str(name), self.benches, n=1)
         expected = f"one of {', '.join(self.benches)}" if self.benches else "a registered bench"
-        fix = f"did you mean {near[0]!r}?" if near else "decorate its function with @bench"
+        fix = meant(name, self.benches, "decorate its function with @bench")
         raise ValueProgramError("resolve", f"no bench {name!r}", expected, fix)
 
     def list_all(self) -> list[Bench]:

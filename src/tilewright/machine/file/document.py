@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.errors import SpecError
-from tilewright.machine.file.schema import KIND, SpecTypes, child_types, kind_of_type, meant
+from tilewright.errors import SpecError, meant
+from tilewright.machine.file.schema import KIND, SpecTypes, child_types, kind_of_type
 from tilewright.machine.file.yaml_scalar import FORBIDDEN, Refusal, resolve_plain
 from tilewright.machine.file.yaml_text import (
     Entry,
@@ -189,7 +189,7 @@ def _origin(name: str, directory: Path | None, place: Place | None) -> _Origin:
         fix = f"paths are relative to {directory}" if directory else "presets extend presets"
         raise spec_error_at(place, EXTENDS, f"no file {str(path)!r}", "a file", fix)
     known = list_presets()
-    fix = meant(name, known, "a path has a / in it or ends with .yaml")
+    fix = meant(name[:80], known, "a path has a / in it or ends with .yaml")
     found, expected = f"no preset {name[:80]!r}", f"one of {', '.join(known)}, or a path"
     if place is None:
         raise SpecError("machine", found, expected, fix)

@@ -1,19 +1,19 @@
 """What is wrong with a machine file, told with file, line and path; and keys without effect."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from pydantic import ValidationError
 
-from tilewright.errors import SpecError, TilewrightError
+from tilewright.errors import SpecError, TilewrightError, meant
 from tilewright.machine.file.document import MachineDocument
 from tilewright.machine.file.schema import (
     KIND,
     SpecTypes,
     child_types,
     kind_of_type,
-    meant,
     paths_of_key,
 )
 from tilewright.machine.file.yaml_text import Items, Place, Scalar, Section, Value
@@ -73,24 +73,15 @@ _SWITCHES = (  # paths without effect below; the key that decides; if it is this
 )
 
 
+@dataclass(eq=False, repr=False)
 class MachineFileError(SpecError):
     """The first mistake of a machine file; ``problems`` has all of them, in the file's order."""
 
-    def __init__(
-        self,
-        where: str,
-        found: str,
-        expected: str,
-        fix: str,
-        problems: tuple[TilewrightError, ...] = (),
-    ) -> None:
-        super().__init__(where, found, expected, fix)
-        self.args = (where, found, expected, fix, problems)
-        self._problems = problems
+    several: tuple[TilewrightError, ...] = ()
 
     @property
     def problems(self) -> tuple[TilewrightError, ...]:
-        return self._problems or (self,)
+        return self.several or (self,)
 
 
 def spec_error(document: MachineDocument, error: ValidationError) -> MachineFileError:
@@ -203,13 +194,13 @@ def _meant(path: Path, names: Sequence[str]) -> str:
         fix = f"another kind of {'.'.join(path[:-1])} has it: change its kind or remove the key"
     elif inside or len(elsewhere) == 1:
         fix = f"did you mean {(inside or elsewhere)[0]!r}?"
-    return meant(path[-1], names, fix)
+    return meant(path[-1][:80], names, fix)
 
 
 def _near_choice(value: Value | None, choices: str) -> str:
     names = [word for word in choices.split("'") if word.isidentifier() and word != "or"]
     word = value.value if isinstance(value, Scalar) else None
-    return meant(word if isinstance(word, str) else "", names, "choose one of them")
+    return meant(word[:80] if isinstance(word, str) else "", names, "choose one of them")
 
 
 def _found(value: Value | None) -> str:

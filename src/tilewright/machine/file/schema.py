@@ -38,12 +38,6 @@ def near_names(word: str, names: Sequence[str]) -> list[str]:
     return get_close_matches(word[:80], names, n=3)  # its time grows with the square of the length
 
 
-def meant(word: str, names: Sequence[str], otherwise: str) -> str:
-    """Return a question for the name that a misspelt word may mean; else ``otherwise``."""
-    near = near_names(word, names)
-    return f"did you mean {near[0]!r}?" if near else otherwise
-
-
 def is_path(text: str) -> bool:
     """If the schema has a field there.
 

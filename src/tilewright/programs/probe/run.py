@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 
 from tilewright.analysis.phases import sample_phases
@@ -13,7 +12,7 @@ from tilewright.device.memory import first_access_ps, slice_spec
 from tilewright.engine import AUTO, Auto, EngineKind, TaskGraph, native_built, resolve_engine
 from tilewright.engine.core import OWNER_SHIFT
 from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope
-from tilewright.errors import SpecError
+from tilewright.errors import SpecError, meant
 from tilewright.machine.build import Machine, machine_hash, shift_refresh
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
@@ -128,8 +127,7 @@ def _plan(
 def _chosen(names: Sequence[str]) -> list[ProbeCase]:
     for name in names:
         if name not in PROBE_CASES:
-            near = get_close_matches(name, PROBE_CASES, n=1)
-            fix = f"did you mean {near[0]!r}?" if near else "correct --case"
+            fix = meant(name, PROBE_CASES, "correct --case")
             known = "one of " + ", ".join(PROBE_CASES)
             raise SpecError("probe", f"an unknown case {name!r}", known, fix)
     return [case for case in PROBE_CASES.values() if not names or case.name in names]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
-from tilewright.records.attention.decode import LatencySelection, MachineFigures, StepFigures
+from tilewright.records.attention.decode import LatencySelection, MachineOfSteps, StepFigures
 from tilewright.records.attention.run import PlanFigures
 from tilewright.records.document import (
     Document,
@@ -105,7 +105,7 @@ class LatencyFigures(Document):
     layers of requests lie at equal distances, so that a single request has the one in the middle.
     """
 
-    machines: tuple[MachineFigures, ...]
+    machines: tuple[MachineOfSteps, ...]
     step: StepFigures
     tokens: PositiveInt  # of each request, the new one included
 

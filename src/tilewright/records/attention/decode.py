@@ -12,6 +12,7 @@ from pydantic import (
     model_validator,
 )
 
+from tilewright.records.attention.flow import Fusion
 from tilewright.records.attention.run import PlanFigures, RowSizes
 from tilewright.records.document import (
     Document,
@@ -19,6 +20,7 @@ from tilewright.records.document import (
     JsonScalar,
     PageNumber,
     Sha256,
+    SimulatedDocument,
     Versions,
 )
 from tilewright.records.phases import Timed
@@ -51,15 +53,10 @@ class DecodeStage(Document):
     ideal_bytes: NonNegativeInt
 
 
-class FusionRow(Document):
+class FusionRow(Fusion):
     """Two stages in one kernel, or a way to select: whether the generator took it, and why."""
 
-    fusion: str
     is_fused: bool
-    predicted_bytes: int  # of a row between the stages, if it is taken
-    saved_bytes: int  # that memories need not move, beside what is done if it is not taken
-    saved_ps: int  # of a row, with what a launch costs
-    reason: str
 
 
 class DecodeAttention(Timed):
@@ -109,7 +106,7 @@ def _derived(figure: Callable[[Mapping[str, Any]], Any]) -> Any:
     return Field(default_factory=figure)
 
 
-class AttentionDecodeRecord(Document):
+class AttentionDecodeRecord(SimulatedDocument):
     """``stages``, ``bound_ps`` and ``ratio`` are those of the sparse step.
 
     ``values_ok`` compares outputs and pages with the reference; None: there were no values.
@@ -117,16 +114,12 @@ class AttentionDecodeRecord(Document):
 
     kind: Literal["attention_decode"] = "attention_decode"
     schema_version: Literal[1, 2] = 2  # 1: without phases
-    ok: bool
-    versions: Versions
     flow: str
     flow_kind: Literal["gqa", "mla"]
     graph_hash: Sha256
     backend: Literal["machine"] = "machine"
-    machine: str
     machine_source: str
     overrides: tuple[str, ...] = ()
-    machine_hash: Sha256
     device: str  # which SIPs
     placement: Literal["head", "stripe", "cube", "sip"]
     num_pes: PositiveInt  # that have a part of a row
@@ -194,7 +187,7 @@ LatencySelection = Literal["recorded", "uniform", "every page"]
 """Which pages the rows of a simulated step read: those of the measured run, drawn ones, or all."""
 
 
-class MachineFigures(Document):
+class MachineOfSteps(Document):
     """A machine that steps were simulated on."""
 
     name: str  # as rows call it

@@ -4,17 +4,12 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
-from tilewright.records.document import Document, Sha256
+from tilewright.records.document import Document, Failure, Sha256
 
 
-class FlowProblem(Document):
+class FlowProblem(Failure):
     """An error of a flow, in parts that a program can act on."""
 
-    type: str
-    where: str
-    found: str
-    expected: str
-    fix: str
     method: str = ""
     line: str = ""  # file and line
     op: str = ""
@@ -113,15 +108,20 @@ class CompiledArray(Document):
     dtype: str
 
 
-class FusionDecision(Document):
-    """Whether stages share a kernel, or a way to select is taken; why, and what a row is spared."""
+class Fusion(Document):
+    """Two stages in one kernel, or a way to select: why it was taken or not."""
 
     fusion: str
-    accepted: bool
+    predicted_bytes: int  # of a row between the stages, if it is taken
+    saved_bytes: int  # that memories need not move, beside what is done if it is not taken
+    saved_ps: int  # of a row, with what a launch costs
     reason: str
-    predicted_bytes: int
-    saved_bytes: int
-    saved_ps: int
+
+
+class FusionDecision(Fusion):
+    """Whether stages share a kernel, or a way to select is taken; why, and what a row is spared."""
+
+    accepted: bool
 
 
 class AttentionCompileRecord(Document):

@@ -11,7 +11,14 @@ from pydantic import (
     model_validator,
 )
 
-from tilewright.records.document import Document, Fraction, JsonScalar, Sha256, Versions
+from tilewright.records.document import (
+    Document,
+    Fraction,
+    JsonScalar,
+    Sha256,
+    SimulatedDocument,
+    Versions,
+)
 from tilewright.records.machine import MachineFigures
 from tilewright.records.phases import Timed
 from tilewright.records.run.part import (
@@ -184,17 +191,13 @@ class SweepPoint(Timed):
         return self
 
 
-class RunSweepRecord(Document):
+class RunSweepRecord(SimulatedDocument):
     """Points in the order in which they ran; of an interrupted sweep those that were complete."""
 
     kind: Literal["run_sweep"] = "run_sweep"
     schema_version: Literal[1, 2] = 2  # 1: without phases
     status: Literal["complete", "interrupted"] = "complete"
-    ok: bool
     program: str
     parameters: dict[str, JsonScalar]  # equal for all points
-    machine: str
-    machine_hash: Sha256
     seed: NonNegativeInt
-    versions: Versions
     points: tuple[SweepPoint, ...]

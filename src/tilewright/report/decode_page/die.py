@@ -1,6 +1,6 @@
 """One cube in use: every link in the colour of its share, one line for each direction."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -70,11 +70,6 @@ def draw_die(
         svg.rect(x - half, y - half, 2 * half, 2 * half, fill=COLOURS["pale"], radius=2, tip=tip)
 
 
-def unit_share(shares: Mapping[str, float], pe: PeCoord) -> float:
-    """Of the busiest unit of a PE that computes."""
-    return max(shares.get(f"{place_name(pe)}.{unit}", 0.0) for unit in UNITS)
-
-
 def _draw_both_ways(
     svg: Svg,
     die: _Die,
@@ -117,18 +112,19 @@ def _draw_pe(svg: Svg, die: _Die, pe: PeCoord, router: int) -> None:
     above, below = (x - offset, y - offset), (x + offset, y + offset)
     _draw_both_ways(svg, die, (dma, router_name), above, (x, y))
     _draw_both_ways(svg, die, (controller, router_name), below, (x, y))
-    used, memory_used = unit_share(die.shares, pe), die.share(controller)
+    used = max(die.share(f"{place_name(pe)}.{unit}") for unit in UNITS)
     tip = f"{place_name(pe)}: its busiest unit {share_text(used)}"
-    _draw_seat(svg, die, above, (f"PE{pe.pe}",), used, tip)
-    tip = f"{controller}: the slice of PE {pe.pe} {share_text(memory_used)}"
-    _draw_seat(svg, die, below, ("HBM",), memory_used, tip)
+    _draw_seat(svg, die, above, f"PE{pe.pe}", used, tip)
+    used = die.share(controller)
+    tip = f"{controller}: the slice of PE {pe.pe} {share_text(used)}"
+    _draw_seat(svg, die, below, "HBM", used, tip)
 
 
 def _draw_seat(
     svg: Svg,
     die: _Die,
     middle: tuple[float, float],
-    lines: Iterable[str],
+    name: str,
     share: float,
     tip: str,
 ) -> None:
@@ -141,6 +137,5 @@ def _draw_seat(
     )  # fmt: skip
     band = 0.36 * size
     svg.rect(left, top + size - band, size, band, fill=COLOURS[heat_role(share)], radius=2, tip=tip)
-    for line in lines:
-        y = top + (size - band) / 2
-        svg.text(middle[0], y, line, size=0.38 * size, fill=COLOURS["ink"])
+    y = top + (size - band) / 2
+    svg.text(middle[0], y, name, size=0.38 * size, fill=COLOURS["ink"])

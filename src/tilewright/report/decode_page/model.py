@@ -4,26 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.machine.build import Machine
-from tilewright.records.attention.decode import DecodeAttention
 from tilewright.records.demo import DemoQuality, DemoStep
 
 TOKENS_PER_K = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStep:
+class ShownStep(DemoStep):
     """One decode step of a flow, under the flow's label."""
 
     flow: str
-    found: DemoStep
-
-    @property
-    def context(self) -> int:
-        return self.found.context
-
-    @property
-    def attention(self) -> DecodeAttention:
-        return self.found.attention
 
     @property
     def label(self) -> str:

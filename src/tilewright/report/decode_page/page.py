@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tilewright.machine.build import Machine
 from tilewright.machine.node import LinkKind
-from tilewright.records.demo import DemoQuality
 from tilewright.report.decode_page.machine import draw_usage
 from tilewright.report.decode_page.model import (
     DecodePage,
@@ -28,17 +27,8 @@ from tilewright.units import format_ps, share_text
 
 MOST_BLOCKS = 12
 NONE = "-"
-OF_WORDS = ("bottleneck", "stage", "memory, link or unit")
 
 Rows = Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Figures stand to the right, words to the left."""
-
-    title: str
-    is_words: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +36,10 @@ class PageTable:
     """The first cell of a row names it; rows may come in groups with a line between them."""
 
     caption: str
-    columns: Sequence[Column]
+    columns: Sequence[str]
     groups: Sequence[Sequence[Sequence[str]]]
-
-
-def _columns(*titles: str) -> list[Column]:
-    return [Column(title, is_words=title in OF_WORDS) for title in titles]
+    words: Sequence[str] = ("bottleneck", "stage", "memory, link or unit")
+    """Columns of words, which stand to the left; figures stand to the right."""
 
 
 def page_tables(page: DecodePage) -> dict[str, PageTable]:
@@ -65,12 +53,6 @@ def page_tables(page: DecodePage) -> dict[str, PageTable]:
     }
 
 
-def _quality_cells(quality: DemoQuality) -> tuple[str, str, str]:
-    """Needles, mass and error as they stand in every table."""
-    needles = f"{quality.needles.found}/{quality.needles.planted}"
-    return needles, share_text(quality.mass), f"{quality.output_error:.3f}"
-
-
 def _headline_table(page: DecodePage) -> PageTable:
     """The one table: quality, latency, speed-up, bytes, bottleneck; a row for each flow."""
     titles = ["flow", "needles", "mass kept", "output error"]
@@ -79,26 +61,22 @@ def _headline_table(page: DecodePage) -> PageTable:
     rows = [_headline_row(page, flow) for flow in page.flows]
     longest = context_text(page.contexts[-1])
     caption = f"Decode attention: quality and time; bytes and bottleneck are those of {longest}"
-    return PageTable(caption, _columns(*titles, "bytes", "bottleneck"), [rows])
+    return PageTable(caption, [*titles, "bytes", "bottleneck"], [rows])
 
 
 def _headline_row(page: DecodePage, flow: str) -> tuple[str, ...]:
-    steps = [page.step(flow, context) for context in page.contexts]
-    cells = [
-        text for step in steps for text in (short_latency(step.attention.figure_ps), _speedup(step))
-    ]
+    quality, steps = page.quality[flow], [page.step(flow, context) for context in page.contexts]
+    needles = f"{quality.needles.found}/{quality.needles.planted}"
+    cells = [needles, share_text(quality.mass), f"{quality.output_error:.3f}"]
+    for step in steps:
+        cells += [short_latency(step.attention.figure_ps), f"{step.speedup:.1f} x"]
     last = steps[-1].attention
-    bottleneck = short_bottleneck(last.bottleneck_figures)
-    return flow, *_quality_cells(page.quality[flow]), *cells, short_bytes(last.bytes), bottleneck
-
-
-def _speedup(step: ShownStep) -> str:
-    return f"{step.found.speedup:.1f} x"
+    return flow, *cells, short_bytes(last.bytes), short_bottleneck(last.bottleneck_figures)
 
 
 def _quality_table(page: DecodePage) -> PageTable:
     """The points of the plot, to the picosecond."""
-    columns = _columns(
+    columns = (
         "flow", "context", "mass kept", "latency", "latency, ps", "half-width",
         "over refresh phases",
     )  # fmt: skip
@@ -126,12 +104,11 @@ def _latency_cells(step: ShownStep) -> tuple[str, ...]:
 def _share_table(page: DecodePage) -> PageTable:
     """The bars: a row for each step, a column for each stage."""
     names = stage_names(page.steps)
-    columns = (Column("step"), *map(Column, names), Column("whole step"))
     groups = [
         [_share_row(page.step(flow, context), names) for flow in page.flows]
         for context in page.contexts
     ]
-    return PageTable("Latency of stages", columns, groups)
+    return PageTable("Latency of stages", ("step", *names, "whole step"), groups)
 
 
 def _share_row(step: ShownStep, names: Sequence[str]) -> tuple[str, ...]:
@@ -142,7 +119,7 @@ def _share_row(step: ShownStep, names: Sequence[str]) -> tuple[str, ...]:
 
 def _stage_table(page: DecodePage) -> PageTable:
     """Each stage's latency, and its bytes beside the ideal ones."""
-    columns = _columns("step", "stage", "latency", "share", "bytes", "ideal bytes", "ratio")
+    columns = ("step", "stage", "latency", "share", "bytes", "ideal bytes", "ratio")
     names = stage_names(page.steps)
     return PageTable("Stages", columns, [_stage_rows(step, names) for step in page.steps])
 
@@ -168,7 +145,7 @@ def _stage_rows(step: ShownStep, order: Sequence[str]) -> Rows:
 
 def _usage_table(page: DecodePage) -> PageTable:
     """The busiest blocks of each step, and how many links were idle."""
-    columns = _columns("step", "memory, link or unit", "in use")
+    columns = ("step", "memory, link or unit", "in use")
     groups = [_usage_rows(usage, page.machine) for usage in page.usages]
     return PageTable("The busiest", columns, groups)
 
@@ -182,12 +159,9 @@ def _usage_rows(usage: ShownUsage, machine: Machine) -> Rows:
         if link.kind is LinkKind.DIE_TO_DIE
     ]
     if crossing:
-        rows.append((usage.label, "all links between dies, mean", _mean_text(crossing)))
+        mean = share_text(sum(crossing) / len(crossing))
+        rows.append((usage.label, "all links between dies, mean", mean))
     return rows
-
-
-def _mean_text(shares: Sequence[float]) -> str:
-    return share_text(sum(shares) / len(shares))
 
 
 def write_decode_page(path: Path, page: DecodePage) -> None:

@@ -56,8 +56,8 @@ def draw_stages(page: DecodePage) -> str:
             )
             end = TIMES_AT + TIMES_WIDTH * step.attention.latency_ps / times.get_xlim()[1]
             plot.text(end + 8, middle, short_latency(step.attention.latency_ps))
-            if step.found.speedup != 1.0:
-                faster = f"{step.found.speedup:.1f} x"
+            if step.speedup != 1.0:
+                faster = f"{step.speedup:.1f} x"
                 plot.text(FASTER_AT, middle, faster, fontweight="bold", ha="right")
         legend = [
             (legend_mark(shares, "s", COLOURS[stage_role(index)], markersize=12), name)

@@ -17,8 +17,6 @@ SRAM = ".sram"
 def explain_memory(record: RunRecord) -> Iterator[Remark]:
     """Bandwidth if a slice is used to the full, else latency."""
     parts, total_ps = record.breakdown_ps, record.latency_ps
-    if not total_ps:
-        return
     waiting_ps = parts.memory_read + parts.memory_write + parts.link_queueing + parts.refresh
     memories = {
         name: share
@@ -28,18 +26,16 @@ def explain_memory(record: RunRecord) -> Iterator[Remark]:
     if waiting_ps >= BOUND_SHARE * total_ps and memories:
         busiest = max(memories, key=lambda name: memories[name])
         use = memories[busiest]
-        yield Remark(topic="memory", text=_memory(record, waiting_ps / total_ps, busiest, use))
+        waiting, estimate = waiting_ps / total_ps, Estimate(record)
+        if use >= FULL_USE:
+            text = _bandwidth(record, waiting, busiest, use)
+        elif estimate.crowding_ps >= CROWDED * total_ps:
+            text = _crowded(record, estimate, waiting)
+        else:
+            text = _latency(record, waiting, busiest, use)
+        yield Remark(topic="memory", text=text)
     if parts.refresh >= WORTH_TELLING * total_ps:
         yield Remark(topic="refresh", text=_refresh(record))
-
-
-def _memory(record: RunRecord, waiting: float, busiest: str, use: float) -> str:
-    estimate = Estimate(record)
-    if use >= FULL_USE:
-        return _bandwidth(record, waiting, busiest, use)
-    if estimate.crowding_ps >= CROWDED * record.latency_ps:
-        return _crowded(record, estimate, waiting)
-    return _latency(record, waiting, busiest, use)
 
 
 def _crowded(record: RunRecord, estimate: Estimate, waiting: float) -> str:

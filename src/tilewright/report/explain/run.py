@@ -27,22 +27,16 @@ _LEVERS = {
 
 def explain_parts(record: RunRecord) -> Iterator[Remark]:
     """The parts that are worth it, the greatest first; memory has its own rules."""
-    if not record.latency_ps:
-        return
     parts = sorted(record.breakdown_ps.by_name().items(), key=lambda part: -part[1])
     for name, part_ps in parts:
-        share = part_ps / record.latency_ps
+        share, words = part_ps / record.latency_ps, PART_WORDS[name]
         if share < WORTH_TELLING or name not in _LEVERS:
             continue
         text = (
-            f"{_capital(PART_WORDS[name])}: {format_ps(part_ps)}, {share_text(share)}; "
+            f"{words[0].upper()}{words[1:]}: {format_ps(part_ps)}, {share_text(share)}; "
             f"{_with_values(_LEVERS[name], record)}."
         )
         yield Remark(topic=name, text=text)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _with_values(text: str, record: RunRecord) -> str:
@@ -66,21 +60,18 @@ def explain_run(record: RunRecord, source: str) -> ExplainRecord:
     """``source`` is the record's file, as it was named."""
     total_ps = record.latency_ps
     parts = sorted(record.breakdown_ps.by_name().items(), key=lambda part: -part[1])
-    return ExplainRecord(
+    rules = (_trust, *(RULES_OF_TIME if total_ps else ()), _counters)
+    return ExplainRecord.of(
+        record,
         source=source,
         program=record.what.program,
         machine=record.machine.name,
-        latency_ps=total_ps,
-        mean_ps=record.mean_ps,
-        bound_ps=record.bound_ps,
         parts=tuple(
             PartShare(part=name, time_ps=part_ps, share=part_ps / total_ps)
             for name, part_ps in parts
             if part_ps
         ),
-        remarks=tuple(remark for rule in RULES for remark in rule(record)),
-        resources=record.resources,
-        channels=record.channels,
+        remarks=tuple(remark for rule in rules for remark in rule(record)),
         advice=advise(record),
         notes=tuple(_why_no_advice(record)),
     )
@@ -107,8 +98,7 @@ def _trust(record: RunRecord) -> Iterator[Remark]:
 
 
 def _bottleneck(record: RunRecord) -> Iterator[Remark]:
-    if record.latency_ps:
-        yield Remark(topic="bottleneck", text=f"Bottleneck: {record.bottleneck}.")
+    yield Remark(topic="bottleneck", text=f"Bottleneck: {record.bottleneck}.")
 
 
 def _bound(record: RunRecord) -> Iterator[Remark]:
@@ -136,7 +126,7 @@ def _bound(record: RunRecord) -> Iterator[Remark]:
 
 
 def _lines(record: RunRecord) -> Iterator[Remark]:
-    if not record.lines_ps or not record.latency_ps:
+    if not record.lines_ps:
         return
     name, time_ps = max(record.lines_ps.items(), key=lambda line: line[1])
     text = f"Of all lines of its kernels, {name} has the most of the path: {format_ps(time_ps)},"
@@ -147,7 +137,7 @@ def _lines(record: RunRecord) -> Iterator[Remark]:
 def _overhead(record: RunRecord) -> Iterator[Remark]:
     parts = record.breakdown_ps
     fixed_ps = parts.dispatch + parts.completion
-    share = fixed_ps / record.latency_ps if record.latency_ps else 0.0
+    share = fixed_ps / record.latency_ps
     if share < WORTH_TELLING:
         return
     grown_ps = fixed_ps + GROWTH * (record.latency_ps - fixed_ps)
@@ -160,9 +150,8 @@ def _overhead(record: RunRecord) -> Iterator[Remark]:
 
 
 def _scaling(record: RunRecord) -> Iterator[Remark]:
-    num_pes = record.num_pes
-    all_pes = record.machine.figures.num_pes
-    if not num_pes or not record.latency_ps:
+    num_pes, all_pes = record.num_pes, record.machine.figures.num_pes
+    if not num_pes:
         return
     if 2 * num_pes > all_pes:
         text = f"It uses {num_pes} of {all_pes} PEs: there are not twice as many."
@@ -181,7 +170,7 @@ def _scaling(record: RunRecord) -> Iterator[Remark]:
 
 def _skew(record: RunRecord) -> Iterator[Remark]:
     skew_ps = sum(row.skew_ps for row in record.launches if row.is_measured)
-    share = skew_ps / record.latency_ps if record.latency_ps else 0.0
+    share = skew_ps / record.latency_ps
     if share >= WORTH_TELLING:
         text = f"PEs start {format_ps(skew_ps)} apart, {share_text(share)} of the time."
         yield Remark(topic="skew", text=text)
@@ -197,15 +186,7 @@ def _counters(record: RunRecord) -> Iterator[Remark]:
         yield Remark(topic="spilling", text=text)
 
 
-RULES: tuple[Callable[[RunRecord], Iterator[Remark]], ...] = (
-    _trust,
-    _bottleneck,
-    _bound,
-    explain_memory,
-    explain_parts,
-    _lines,
-    _overhead,
-    _scaling,
-    _skew,
-    _counters,
-)
+RULES_OF_TIME: tuple[Callable[[RunRecord], Iterator[Remark]], ...] = (
+    _bottleneck, _bound, explain_memory, explain_parts, _lines, _overhead, _scaling, _skew,
+)  # fmt: skip
+"""What a run that took time is asked, in the order of the remarks."""

@@ -13,7 +13,6 @@ from tilewright.report.machine_svg.cube_round import draw_round_die
 from tilewright.report.machine_svg.style import (
     GREY,
     M_CPU_TILE,
-    PAINTS,
     PCIE_TILE,
     SRAM_TILE,
     WIRE,
@@ -126,7 +125,7 @@ def _draw_hole(svg: Svg, cells: Cells, columns: int, rows: int, machine: Machine
 
 
 def _draw_ports(svg: Svg, cells: Cells, die: Box) -> None:
-    stroke = PAINTS[BlockKind.PORT].stroke
+    stroke = BlockKind.PORT.stroke
     for side, index, router, num_sharing, place in cells.ports():
         width = min(12.0, 2 * cells.half / num_sharing)
         offset = place * width
@@ -159,7 +158,7 @@ def _draw_seats(svg: Svg, cells: Cells, machine: Machine) -> None:
 
 
 def _draw_seat(svg: Svg, cells: Cells, router: int, box: Box, tile: Tile) -> None:
-    svg.line((box.middle, cells.middle(router)), stroke=PAINTS[tile.kind].stroke)
+    svg.line((box.middle, cells.middle(router)), stroke=tile.kind.stroke)
     draw_tile(svg, box, tile)
 
 
@@ -172,7 +171,7 @@ Entry = tuple[BlockKind, str, str]
 def draw_cube(svg: Svg, box: Box, machine: Machine) -> None:
     side = min(box.height, box.width - KEY_WIDTH - 16)
     die = Box(box.x, box.y, side, side)
-    svg.rect(die.x, die.y, side, side, fill="#ffffff", stroke=PAINTS[BlockKind.CUBE].stroke)
+    svg.rect(die.x, die.y, side, side, fill="#ffffff", stroke=BlockKind.CUBE.stroke)
     if isinstance(machine.spec.cube.noc, MeshSpec):
         draw_mesh_die(svg, die, machine)
     else:
@@ -180,8 +179,7 @@ def draw_cube(svg: Svg, box: Box, machine: Machine) -> None:
     x = die.right + 16
     for index, (kind, name, figures) in enumerate(_entries(machine)):
         y = box.y + index * ENTRY_HEIGHT
-        paint = PAINTS[kind]
-        svg.rect(x, y + 2, 12, 12, fill=paint.fill, stroke=paint.stroke, radius=2)
+        svg.rect(x, y + 2, 12, 12, fill=kind.fill, stroke=kind.stroke, radius=2)
         text = Box(x + 20, y, box.right - x - 20, ENTRY_HEIGHT)
         draw_label(svg, text, (name,), size=12, bold=True)
         lower = Box(text.x, y + 17, text.width, 18)

@@ -9,7 +9,6 @@ from tilewright.machine.topology.die import plan_layout
 from tilewright.report.format import rate_text
 from tilewright.report.machine_svg.style import (
     M_CPU_TILE,
-    PAINTS,
     PCIE_TILE,
     SRAM_TILE,
     WIRE,
@@ -178,7 +177,7 @@ def _draw_seats(
         x, y = boxes[0].middle
         step = side.step
         target = towards or (x - step[0] * (DEPTH / 2 + 30), y - step[1] * (DEPTH / 2 + 30))
-        svg.line(((x, y), target), stroke=PAINTS[seat[0].kind].stroke)
+        svg.line(((x, y), target), stroke=seat[0].kind.stroke)
         for box, tile in zip(boxes, seat, strict=False):
             draw_tile(svg, box, tile)
 

@@ -1,12 +1,11 @@
 """The fourth panel: the blocks of one PE, and the way of data and commands through them."""
 
 from tilewright.machine.build import Machine
-from tilewright.machine.spec import DmaSpec, MmuSpec, TcmSpec
+from tilewright.machine.spec import TcmSpec
 from tilewright.machine.totals import slice_bytes_per_us, totals_of
 from tilewright.report.format import flops_text, gemm_text, hertz_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,
-    PAINTS,
     WIRE,
     BlockKind,
     draw_arrow,
@@ -19,7 +18,7 @@ from tilewright.units import count_text, format_bytes, format_ps
 
 COLUMN = 78  # width of a block
 FRAME = 6  # around the two units
-COMMAND = PAINTS[BlockKind.PROCESSOR].stroke
+COMMAND = BlockKind.PROCESSOR.stroke
 
 
 class _Places:
@@ -57,36 +56,20 @@ def draw_pe(svg: Svg, box: Box, machine: Machine) -> None:
 
 
 def _draw_memories(svg: Svg, at: _Places, machine: Machine) -> None:
-    spec, pe = machine.spec, machine.spec.pe
-    slice_bytes = spec.cube.hbm.capacity_bytes // spec.cube.pes
-    blocks: list[tuple[Box, BlockKind, tuple[str, ...]]] = [
-        (at.router, BlockKind.ROUTER, ("router", format_ps(spec.cube.noc.router_ps))),
-        (
-            at.hbm,
-            BlockKind.HBM,
-            (
-                "HBM slice",
-                format_bytes(slice_bytes),
-                count_text(spec.cube.pseudo_channels_per_slice, "channel"),
-            ),
-        ),
-        (at.dma, BlockKind.MOVER, _dma_lines(pe.dma)),
-        (at.mmu, BlockKind.MOVER, _mmu_lines(pe.mmu)),
-        (at.tcm, BlockKind.MEMORY, _tcm_lines(pe.tcm)),
-        (at.registers, BlockKind.MEMORY, ("registers", format_bytes(pe.registers.capacity_bytes))),
-    ]
-    for box, kind, lines in blocks:
-        draw_block(svg, box, kind, lines)
-
-
-def _dma_lines(dma: DmaSpec) -> tuple[str, ...]:
+    spec, pe, dma, mmu = machine.spec, machine.spec.pe, machine.spec.pe.dma, machine.spec.pe.mmu
+    lines: tuple[str, ...] = ("router", format_ps(spec.cube.noc.router_ps))
+    draw_block(svg, at.router, BlockKind.ROUTER, lines)
+    size = format_bytes(spec.cube.hbm.capacity_bytes // spec.cube.pes)
+    lines = ("HBM slice", size, count_text(spec.cube.pseudo_channels_per_slice, "channel"))
+    draw_block(svg, at.hbm, BlockKind.HBM, lines)
     channels = f"{dma.read_channels} rd, {dma.write_channels} wr"
-    return "DMA", channels, format_bytes(dma.in_flight_bytes), "in flight", "each"
-
-
-def _mmu_lines(mmu: MmuSpec) -> tuple[str, ...]:
+    lines = ("DMA", channels, format_bytes(dma.in_flight_bytes), "in flight", "each")
+    draw_block(svg, at.dma, BlockKind.MOVER, lines)
     pages, walk = f"{format_bytes(mmu.page_bytes)} page", f"walk {format_ps(mmu.walk_ps)}"
-    return "MMU", pages, f"TLB {mmu.tlb_entries}", walk
+    draw_block(svg, at.mmu, BlockKind.MOVER, ("MMU", pages, f"TLB {mmu.tlb_entries}", walk))
+    draw_block(svg, at.tcm, BlockKind.MEMORY, _tcm_lines(pe.tcm))
+    lines = ("registers", format_bytes(pe.registers.capacity_bytes))
+    draw_block(svg, at.registers, BlockKind.MEMORY, lines)
 
 
 def _tcm_lines(tcm: TcmSpec) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from tilewright.report.format import fabric_text, flops_text, network_text, piec
 from tilewright.report.machine_svg.cube import draw_cube
 from tilewright.report.machine_svg.pe import draw_pe
 from tilewright.report.machine_svg.sip import draw_sip
-from tilewright.report.machine_svg.style import GREY, GROUND, PAINTS, BlockKind, draw_label
+from tilewright.report.machine_svg.style import GREY, GROUND, BlockKind, draw_label
 from tilewright.report.machine_svg.system import draw_system
 from tilewright.report.svg import Box, Svg, text_width
 from tilewright.units import count_text, format_bytes
@@ -75,12 +75,11 @@ def _panel(svg: Svg, box: Box, title: str, subtitle: str) -> Box:
 def _draw_legend(svg: Svg, box: Box, machine: Machine) -> None:
     x, y = box.x + 2, box.y + 8
     for kind in BlockKind:
-        width = 18 + text_width(kind.value, size=11) + 9
+        width = 18 + text_width(kind.label, size=11) + 9
         if x + width > box.right:
             x, y = box.x + 2, y + 20
-        paint = PAINTS[kind]
-        svg.rect(x, y - 6, 12, 12, fill=paint.fill, stroke=paint.stroke, radius=2)
-        svg.text(x + 18, y, kind.value, size=11, anchor="start")
+        svg.rect(x, y - 6, 12, 12, fill=kind.fill, stroke=kind.stroke, radius=2)
+        svg.text(x + 18, y, kind.label, size=11, anchor="start")
         x += width
     text = f"machine {machine_hash(machine.spec)[:12]}"
     svg.text(box.right, box.y + 28, text, size=10, anchor="end", fill=GREY)

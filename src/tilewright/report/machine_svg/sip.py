@@ -8,7 +8,6 @@ from tilewright.machine.spec.network import pcie_bytes_per_us
 from tilewright.report.format import parallel_rate_text, pcie_text, pieces_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,
-    PAINTS,
     BlockKind,
     draw_block,
     draw_label,
@@ -20,7 +19,7 @@ from tilewright.units import count_text, format_bytes, format_ps
 
 MOST_COLUMNS, MOST_ROWS = 8, 6  # of cubes that are drawn
 CUBE_WIDTH, CUBE_HEIGHT = 140, 100  # at most
-PORT_STROKE = PAINTS[BlockKind.PORT].stroke
+PORT_STROKE = BlockKind.PORT.stroke
 
 
 def draw_sip(svg: Svg, box: Box, machine: Machine) -> None:
@@ -112,7 +111,7 @@ def _draw_host_link(svg: Svg, box: Box, cube: Box, machine: Machine) -> None:
     rate = rate_text(pcie_bytes_per_us(pcie, flit_bytes=machine.spec.flit_bytes))
     host = Box(box.middle[0] - 80, box.y, 160, 40)
     middle = host.middle[0]
-    svg.line(((middle, host.bottom), (middle, cube.y)), stroke=PAINTS[BlockKind.HOST].stroke)
+    svg.line(((middle, host.bottom), (middle, cube.y)), stroke=BlockKind.HOST.stroke)
     draw_block(svg, host, BlockKind.MOVER, (pcie_text(pcie), f"{rate} from the host"))
 
 

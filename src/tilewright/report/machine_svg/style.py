@@ -1,9 +1,8 @@
 """What the panels of a machine's picture share: boxes, colours per kind of block, labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from types import MappingProxyType
 
 from tilewright.machine.build import Machine
 from tilewright.machine.totals import totals_of
@@ -15,58 +14,35 @@ GREY = "#475569"
 GROUND = "#f8fafc"  # of a panel
 WIRE = "#64748b"
 LINE = 1.25  # from line to line, in sizes of the letters
-LEAST_SIZE = 8  # letters below this cannot be read, so they are left out
+TAG_SIZE, LEAST_SIZE = 10, 8  # letters below the least cannot be read, so they are left out
 
 
 class BlockKind(Enum):
-    """Blocks of one kind have one colour in all panels; the value stands in the legend."""
+    """Blocks of one kind have one colour in all panels; the label stands in the legend."""
 
-    HOST = "host"
-    SWITCH = "switch, crossbar"
-    IO = "IO chiplet"
-    CUBE = "cube"
-    ROUTER = "router"
-    PORT = "UCIe connection"
-    PE = "PE, compute unit"
-    MOVER = "DMA, MMU, PCIe"
-    MEMORY = "SRAM, TCM, registers"
-    HBM = "HBM, controller"
-    PROCESSOR = "processor"
+    HOST = "host", "#e2e8f0", "#475569"
+    SWITCH = "switch, crossbar", "#e0e7ff", "#4338ca"
+    IO = "IO chiplet", "#fef9c3", "#a16207"
+    CUBE = "cube", "#dbeafe", "#2563eb"
+    ROUTER = "router", "#cbd5e1", "#334155"
+    PORT = "UCIe connection", "#a5f3fc", "#0e7490"
+    PE = "PE, compute unit", "#dcfce7", "#15803d"
+    MOVER = "DMA, MMU, PCIe", "#ccfbf1", "#0f766e"
+    MEMORY = "SRAM, TCM, registers", "#f3e8ff", "#9333ea"
+    HBM = "HBM, controller", "#ffe4e6", "#e11d48"
+    PROCESSOR = "processor", "#ffedd5", "#c2410c"
 
-
-@dataclass(frozen=True, slots=True)
-class Paint:
-    """Colours of a kind of block."""
-
-    fill: str
-    stroke: str
-
-
-PAINTS: Mapping[BlockKind, Paint] = MappingProxyType(
-    {
-        BlockKind.HOST: Paint("#e2e8f0", "#475569"),
-        BlockKind.SWITCH: Paint("#e0e7ff", "#4338ca"),
-        BlockKind.IO: Paint("#fef9c3", "#a16207"),
-        BlockKind.CUBE: Paint("#dbeafe", "#2563eb"),
-        BlockKind.ROUTER: Paint("#cbd5e1", "#334155"),
-        BlockKind.PORT: Paint("#a5f3fc", "#0e7490"),
-        BlockKind.PE: Paint("#dcfce7", "#15803d"),
-        BlockKind.MOVER: Paint("#ccfbf1", "#0f766e"),
-        BlockKind.MEMORY: Paint("#f3e8ff", "#9333ea"),
-        BlockKind.HBM: Paint("#ffe4e6", "#e11d48"),
-        BlockKind.PROCESSOR: Paint("#ffedd5", "#c2410c"),
-    }
-)
+    def __init__(self, label: str, fill: str, stroke: str) -> None:
+        self.label, self.fill, self.stroke = label, fill, stroke
 
 
 def draw_block(
     svg: Svg, box: Box, kind: BlockKind, lines: Sequence[str] = (), *, tip: str = "", size: int = 11
 ) -> None:
     """A box of a kind's colours with a bold first line; what does not fit is only in the tip."""
-    paint = PAINTS[kind]
     radius = min(5.0, box.width / 4, box.height / 4)
     tip = tip or " ".join(lines)
-    svg.box(box, fill=paint.fill, stroke=paint.stroke, radius=radius, tip=tip)
+    svg.box(box, fill=kind.fill, stroke=kind.stroke, radius=radius, tip=tip)
     draw_lines(svg, box, lines, size=size)
 
 
@@ -177,11 +153,9 @@ def _sign(value: float) -> int:
     return (value > 0) - (value < 0)
 
 
-def draw_tag(
-    svg: Svg, x: float, y: float, text: str, *, room: float = 1000, size: int = 10
-) -> None:
+def draw_tag(svg: Svg, x: float, y: float, text: str, *, room: float = 1000) -> None:
     """A rate on a wire, on a ground that hides the wire; smaller or nothing if it has no room."""
-    for smaller in range(size, LEAST_SIZE - 1, -1):
+    for smaller in range(TAG_SIZE, LEAST_SIZE - 1, -1):
         width = text_width(text, size=smaller)
         if width + 2 <= room:
             height = smaller + 2

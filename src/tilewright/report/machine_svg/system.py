@@ -10,7 +10,6 @@ from tilewright.machine.topology.fabric import FabricShape
 from tilewright.report.format import parallel_rate_text, pcie_text, pieces_text, rate_text
 from tilewright.report.machine_svg.style import (
     GREY,
-    PAINTS,
     WIRE,
     BlockKind,
     draw_block,
@@ -23,7 +22,7 @@ from tilewright.units import count_text, format_bytes, format_ps
 
 MOST_COLUMNS, MOST_ROWS = 8, 5  # of SIPs that are drawn
 SIP_WIDTH, SIP_HEIGHT = 190, 150  # at most
-FABRIC_STROKE = PAINTS[BlockKind.SWITCH].stroke
+FABRIC_STROKE = BlockKind.SWITCH.stroke
 
 Places = Mapping[tuple[int, int], Box]
 """SIPs that are drawn, by column and row."""
@@ -61,7 +60,7 @@ def _draw_host(svg: Svg, box: Box, host: Box, area: Box, sips: Places, machine: 
     """A wire to each SIP; to several rows of them one wire, to a frame around all."""
     pcie = machine.spec.host.pcie
     rate = rate_text(pcie_bytes_per_us(pcie, flit_bytes=machine.spec.flit_bytes))
-    middle, stroke = host.middle[0], PAINTS[BlockKind.HOST].stroke
+    middle, stroke = host.middle[0], BlockKind.HOST.stroke
     if any(row > 0 for _, row in sips):
         svg.box(area, fill="none", stroke=WIRE, dash="4 4")
         svg.line(((middle, host.bottom), (middle, area.y)), stroke=stroke)

@@ -1,12 +1,12 @@
 """A timeline of a run: launches, units and DMA channels of PEs, links; written while it runs."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 import numpy as np
 
+from tilewright.analysis.listener import LOOKS_PER_DRAIN, SubmittedLaunch
 from tilewright.analysis.trace.commands import CommandBook, CommandNote
 from tilewright.analysis.trace.dma import DmaJob, DmaJobs, DmaWay
 from tilewright.analysis.trace.links import BusyBuckets
@@ -17,25 +17,13 @@ from tilewright.engine.core import OWNER_SHIFT
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.report.perfetto.writer import PerfettoWriter, Sink
+from tilewright.runtime.request import LaunchReport
 
 BUCKET_PS = 250_000  # of link counters
 PERCENT = 100
 MESSAGES, SIGNAL_SHIFT = 1 << 63, 32  # numbers of arrows beyond all loads
 
 _UNIT_KINDS = (ServerKind.CPU, ServerKind.GEMM, ServerKind.VECTOR, ServerKind.TCM_PORT)
-
-
-class CompletedLaunch(Protocol):
-    """What a timeline shows of a launch."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def submitted_ps(self) -> int: ...
-    @property
-    def completed_ps(self) -> int: ...
-    @property
-    def num_programs(self) -> int: ...
 
 
 @dataclass(slots=True)
@@ -54,10 +42,7 @@ class _Owner:
 
 
 class TraceRecorder:
-    """Takes the engine's trace and writes it; observes launches to know whose packets they are.
-
-    ``drain`` is to be called often while the run goes on, so that little is kept.
-    """
+    """Takes the engine's trace and writes it; observes launches to know whose packets they are."""
 
     def __init__(self, device: Device, sink: Sink, *, limit: int) -> None:
         self.commands = CommandBook(limit=limit)
@@ -70,19 +55,20 @@ class TraceRecorder:
         self._ends_ps: dict[tuple[str, str], list[int]] = {}  # when the last slice of each ends
         self._links = BusyBuckets(bucket_ps=BUCKET_PS)
         self._dma = DmaJobs()
+        self._num_looks = 0
         self._engine.set_trace(True)
 
     # -- what happens ----------------------------------------------------------------------------
 
-    def launch_submitted(self, name: str, kernel: str, owners: Mapping[int, PeCoord]) -> None:
-        for owner, pe in owners.items():
-            self._owners[owner] = _Owner(pe, name, kernel)
+    def launch_submitted(self, launch: SubmittedLaunch) -> None:
+        for owner, pe in launch.owners.items():
+            self._owners[owner] = _Owner(pe, launch.name, launch.kernel)
 
-    def launch_completed(self, launch: CompletedLaunch) -> None:
-        arguments = {"programs": launch.num_programs}
-        times_ps = launch.submitted_ps, launch.completed_ps
+    def launch_completed(self, report: LaunchReport) -> None:
+        arguments = {"programs": report.num_programs}
+        times_ps = report.submitted_ps, report.completed_ps
         track = self._free_track("host", "launches", *times_ps)
-        self.writer.add_slice(track, launch.name, *times_ps, arguments)
+        self.writer.add_slice(track, report.name, *times_ps, arguments)
 
     def device_built(self, device: Device) -> None:
         """Take the trace of this device from now on; write what there is of the one before."""
@@ -91,12 +77,21 @@ class TraceRecorder:
         self._servers = ServerTable(device)
         self._engine.set_trace(True)
 
+    def look(self) -> None:
+        """Write every now and then, so that little is kept."""
+        self._num_looks += 1
+        if self._num_looks % LOOKS_PER_DRAIN == 0:
+            self.drain()
+
     def drain(self) -> None:
         """Write what has been traced since the last time."""
         rows, _ = self._engine.take_trace_rows()
         if len(rows):
-            self._add_links(rows)
-            for row in self._told_one_by_one(rows).tolist():
+            used, places = np.unique(rows[:, 0], return_inverse=True)
+            servers = [self._servers[number] for number in used.tolist()]
+            links = rows[np.array([each.kind is ServerKind.LINK for each in servers])[places]]
+            self._links.add(links[:, 0], links[:, 3], links[:, 4])
+            for row in rows[np.array([_is_told(each) for each in servers])[places]].tolist():
                 self._add(TraceRecord(*row))
         self._add_values(self._engine.now_ps)
 
@@ -107,12 +102,6 @@ class TraceRecorder:
         self._add_jobs(self._dma.rest())
 
     # -- rows ------------------------------------------------------------------------------------
-
-    def _told_one_by_one(self, rows: Any) -> Any:
-        """Rows of units, and of links at the DMA of a PE."""
-        used, places = np.unique(rows[:, 0], return_inverse=True)
-        wanted = [_is_told(self._servers[number]) for number in used.tolist()]
-        return rows[np.array(wanted)[places]]
 
     def _add(self, row: TraceRecord) -> None:
         server, number = self._servers[row.server], row.packet_id >> OWNER_SHIFT
@@ -173,12 +162,6 @@ class TraceRecorder:
 
     # -- links -----------------------------------------------------------------------------------
 
-    def _add_links(self, rows: Any) -> None:
-        used, places = np.unique(rows[:, 0], return_inverse=True)
-        are_links = np.array([self._servers[n].kind is ServerKind.LINK for n in used.tolist()])
-        links = rows[are_links[places]]
-        self._links.add(links[:, 0], links[:, 3], links[:, 4])
-
     def _add_values(self, before_ps: int | None) -> None:
         for server, at_ps, share in self._links.take(before_ps):
             name = self._servers[server].name
@@ -210,6 +193,7 @@ class TraceRecorder:
 
 
 def _is_told(server: TracedServer) -> bool:
+    """Tell packet by packet: at units, and on links at the DMA of a PE."""
     at_dma = server.leaves is not None or server.reaches is not None
     return at_dma or server.kind in _UNIT_KINDS
 

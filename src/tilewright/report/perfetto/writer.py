@@ -17,16 +17,6 @@ from tilewright.units import PS_PER_NS
 SLICE_BEGIN, SLICE_END, COUNTER = 1, 2, 4  # TrackEvent.Type
 
 _PACKAGE = "perfetto.protos"
-_SCALARS = {
-    "bool": FieldDescriptorProto.TYPE_BOOL,
-    "double": FieldDescriptorProto.TYPE_DOUBLE,
-    "fixed64": FieldDescriptorProto.TYPE_FIXED64,
-    "int32": FieldDescriptorProto.TYPE_INT32,
-    "int64": FieldDescriptorProto.TYPE_INT64,
-    "string": FieldDescriptorProto.TYPE_STRING,
-    "uint32": FieldDescriptorProto.TYPE_UINT32,
-    "uint64": FieldDescriptorProto.TYPE_UINT64,
-}
 # A star: repeated. An enum is written as the int32 that it is on the wire.
 _MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "Trace": {"packet": (1, "TracePacket*")},
@@ -66,19 +56,14 @@ def _file() -> FileDescriptorProto:
     for message, fields in _MESSAGES.items():
         described = file.message_type.add(name=message)
         for name, (number, kind) in fields.items():
-            is_repeated = kind.endswith("*")
             plain = kind.rstrip("*")
-            field = described.field.add(name=name, number=number)
-            field.label = (
-                FieldDescriptorProto.LABEL_REPEATED
-                if is_repeated
-                else FieldDescriptorProto.LABEL_OPTIONAL
-            )
-            if plain in _SCALARS:
-                field.type = _SCALARS[plain]
-            else:
+            label = "LABEL_OPTIONAL" if plain == kind else "LABEL_REPEATED"
+            field = described.field.add(name=name, number=number, label=label)
+            if plain in _MESSAGES:
                 field.type = FieldDescriptorProto.TYPE_MESSAGE
                 field.type_name = f".{_PACKAGE}.{plain}"
+            else:
+                field.type = FieldDescriptorProto.Type.Value(f"TYPE_{plain.upper()}")
     return file
 
 

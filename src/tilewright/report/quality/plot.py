@@ -4,7 +4,7 @@ Cost is time where machines were given, a panel for each of them; else it is byt
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ LEGEND_WIDTH, LEGEND_ROW = 260, 24
 FRONT = COLOURS["ink"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Panel:
     """One figure over one cost, of the rows that have both."""
 
@@ -40,12 +40,12 @@ class _Panel:
     cost_title: str
     unit: str
     rows: tuple[QualityRow, ...]
-    value: Callable[[QualityRow], float]
-    interval: Callable[[QualityRow], Interval95]
+    value: Callable[[QualityRow], float] = lambda row: row.mass
+    interval: Callable[[QualityRow], Interval95] = lambda row: row.mass_ci
     cost: Callable[[QualityRow], float]
     costs: tuple[float, ...]  # that the axis has to show: panels side by side have one scale
-    dense: float | None  # the cost of dense attention, if it is to be drawn
-    is_mass: bool
+    dense: float | None = None  # the cost of dense attention, if it is to be drawn
+    is_mass: bool = True
 
 
 def draw_quality(record: AttentionCompareRecord) -> str:
@@ -94,15 +94,23 @@ def _panels(record: AttentionCompareRecord) -> list[_Panel]:
         return [_time_panel(record.rows, str(name), list(rows)) for name, rows in machines]
     if not record.rows:
         return []
-    mass = _bytes_panel(
-        "attention mass (front dashed)", record.rows, lambda row: row.mass, lambda row: row.mass_ci,
-        is_mass=True,
-    )  # fmt: skip
+
+    def cost(row: QualityRow) -> float:
+        return row.bytes / row.dense_bytes
+
+    mass = _Panel(
+        title="attention mass (front dashed)",
+        cost_title="bytes of a step, of what dense attention reads",
+        unit="of its bytes",
+        rows=record.rows,
+        cost=cost,
+        costs=tuple(map(cost, record.rows)),
+    )
     if any(row.kl is None for row in record.rows):
         return [mass]
-    kl = _bytes_panel(
-        "next-token KL", record.rows, lambda row: row.kl or 0.0, lambda row: row.kl_ci,
-        is_mass=False,
+    kl = replace(
+        mass, title="next-token KL", value=lambda row: row.kl or 0.0,
+        interval=lambda row: row.kl_ci, is_mass=False,
     )  # fmt: skip
     return [mass, kl]
 
@@ -115,32 +123,10 @@ def _time_panel(all_rows: Sequence[QualityRow], machine: str, rows: Sequence[Qua
         cost_title="time of one layer's attention for one token, in us",
         unit="us",
         rows=tuple(row for row in rows if row.latency_ps is not None),
-        value=lambda row: row.mass,
-        interval=lambda row: row.mass_ci,
         cost=lambda row: (row.latency_ps or 0) / PS_PER_US,
         costs=tuple(time_ps / PS_PER_US for time_ps in times_ps if time_ps is not None),
         dense=None if dense_ps is None else dense_ps / PS_PER_US,
-        is_mass=True,
     )
-
-
-def _bytes_panel(
-    title: str,
-    rows: tuple[QualityRow, ...],
-    value: Callable[[QualityRow], float],
-    interval: Callable[[QualityRow], Interval95],
-    *,
-    is_mass: bool,
-) -> _Panel:
-    """Cost is a share of what dense attention reads."""
-
-    def cost(row: QualityRow) -> float:
-        return row.bytes / row.dense_bytes
-
-    return _Panel(
-        title, "bytes of a step, of what dense attention reads", "of its bytes", rows, value,
-        interval, cost, tuple(map(cost, rows)), None, is_mass,
-    )  # fmt: skip
 
 
 def _set_up(axes: "Axes", panel: _Panel) -> None:

@@ -3,7 +3,7 @@
 from rich.text import Text
 
 from tilewright.records.run.record import RunSweepRecord, SweepPoint
-from tilewright.report.format import PART_WORDS, ends_text, width_text
+from tilewright.report.format import PART_COLOURS, PART_WORDS, ends_text, width_text
 from tilewright.report.plot import legend_mark, open_plot
 from tilewright.report.style import COLOURS
 from tilewright.report.svg import shorten
@@ -74,25 +74,6 @@ LABEL_WIDTH, PARTS_AT, PARTS_WIDTH = 240, 268, 440
 TIMES_AT, TIMES_WIDTH = 740, 190  # the figures stand behind their bars
 LEGEND_COLUMNS, LEGEND_ROW, LEGEND_WIDTH = 3, 24, 300
 BOUND, REST = "#16a34a", COLOURS["line"]
-
-PART_COLOURS = {
-    "dispatch": "#94a3b8",
-    "issue": "#64748b",
-    "translation": "#a16207",
-    "memory_read": "#2563eb",
-    "memory_write": "#0891b2",
-    "refresh": "#7c3aed",
-    "link_queueing": "#dc2626",
-    "tcm_port": "#65a30d",
-    "gemm": "#16a34a",
-    "vector": "#ca8a04",
-    "message": "#db2777",
-    "message_wait": "#f472b6",
-    "execution": "#334155",
-    "completion": "#cbd5e1",
-    "host_transfer": "#ea580c",
-    "other": "#0f172a",
-}
 
 
 def draw_sweep(record: RunSweepRecord) -> str:

@@ -1,6 +1,6 @@
 """The record of a run for people: what it took, what it must take, and where the time went."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
@@ -25,12 +25,12 @@ def run_view(record: RunRecord) -> Text:
         view.append(f"{text}\n", style=style)
     view.append("\n")
     _add_parts(view, record)
-    _add_lines(view, record)
+    add_block(view, "by line of the kernels", _kernel_lines(record))
     if len(record.launches) > 1:
         _add_launches(view, record.launches)
-    _add_used(view, record)
-    if record.findings:
-        _add_findings(view, record.findings)
+    used = sorted(record.utilisation.items(), key=lambda item: (-item[1], item[0]))[:NUM_BLOCKS]
+    add_block(view, "most used", (f"{share_text(share):>9}  {name}" for name, share in used))
+    add_block(view, "wrong accesses", _finding_lines(record.findings or ()))
     view.append("\n".join(_endings(record)))
     return view
 
@@ -79,18 +79,24 @@ def _findings(findings: Sequence[SanitizerFinding]) -> tuple[str, str]:
     return f"{count_text(len(findings), 'mistake')}, told below", "bold red"
 
 
-def _add_findings(view: Text, findings: Sequence[SanitizerFinding]) -> None:
-    view.append("wrong accesses\n", style="bold")
+def add_block(view: Text, title: str, lines: Iterable[str]) -> None:
+    """Add indented lines under a title, and an empty one behind them; nothing without lines."""
+    text = "".join(f"  {line}\n" for line in lines)
+    if text:
+        view.append(f"{title}\n", style="bold")
+        view.append(f"{text}\n")
+
+
+def _finding_lines(findings: Sequence[SanitizerFinding]) -> Iterator[str]:
     for number, found in enumerate(findings, 1):
         times = f", {found.count} times" if found.count > 1 else ""
         place = f"{found.num_bytes} bytes from {found.element} of {found.tensor}{times}"
-        view.append(f"  {number}. {found.kind}: {place}\n")
+        yield f"{number}. {found.kind}: {place}"
         for side in found.sides:
             time = "before it is served" if side.at_ps is None else f"at {format_ps(side.at_ps)}"
             line = f", {side.line}" if side.line else ""
-            view.append(f"     {side.what} by {side.actor}{line}, {time}\n")
-        view.append(f"     {found.detail}\n")
-    view.append("\n")
+            yield f"   {side.what} by {side.actor}{line}, {time}"
+        yield f"   {found.detail}"
 
 
 def _add_parts(view: Text, record: RunRecord) -> None:
@@ -116,15 +122,11 @@ def _phase(record: RunRecord) -> str:
     return f" at refresh phase 0, {format_ps(record.latency_ps)}"
 
 
-def _add_lines(view: Text, record: RunRecord) -> None:
-    if not record.lines_ps:
-        return
-    view.append("by line of the kernels\n", style="bold")
+def _kernel_lines(record: RunRecord) -> Iterator[str]:
     ordered = sorted(record.lines_ps.items(), key=lambda line: (-line[1], line[0]))
     for name, time_ps in ordered[:NUM_LINES]:
         share = share_text(time_ps / record.latency_ps)
-        view.append(f"  {name:<36}{format_ps(time_ps):>11} {share:>9}\n")
-    view.append("\n")
+        yield f"{name:<36}{format_ps(time_ps):>11} {share:>9}"
 
 
 def _add_launches(view: Text, launches: Sequence[LaunchRow]) -> None:
@@ -140,16 +142,6 @@ def _add_launches(view: Text, launches: Sequence[LaunchRow]) -> None:
         )
     if not all(row.is_measured for row in launches):
         view.append("  -: outside of what is measured\n", style="dim")
-    view.append("\n")
-
-
-def _add_used(view: Text, record: RunRecord) -> None:
-    if not record.utilisation:
-        return
-    view.append("most used\n", style="bold")
-    ordered = sorted(record.utilisation.items(), key=lambda item: (-item[1], item[0]))
-    for name, share in ordered[:NUM_BLOCKS]:
-        view.append(f"  {share_text(share):>9}  {name}\n")
     view.append("\n")
 
 

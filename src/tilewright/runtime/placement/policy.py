@@ -4,11 +4,10 @@ Mistakes that need no shape are found here, as the policy is written; the others
 """
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from tilewright.errors import PlacementError
+from tilewright.errors import PlacementError, meant
 from tilewright.memory.address import MemoryKind
 
 
@@ -116,8 +115,7 @@ def _parse_word(field: str, value: object, words: type[_Word], others: str = "")
     known = [word.value for word in words]
     if isinstance(value, str) and value in known:
         return words(value)
-    near = get_close_matches(value[:80], known, n=1) if isinstance(value, str) else []
-    fix = f"did you mean {near[0]!r}?" if near else "write one of these"
+    fix = meant(value[:80] if isinstance(value, str) else "", known, "write one of these")
     expected = ", ".join(map(repr, known)) + others
     raise PlacementError(f"DPPolicy {field}", repr(value), expected, fix)
 

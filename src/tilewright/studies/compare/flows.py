@@ -1,7 +1,7 @@
 """Flows beside each other on one source: every flow at every budget in every case."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, product
 from pathlib import Path
@@ -14,7 +14,6 @@ from tilewright.canonical import content_hash
 from tilewright.errors import UsageError
 from tilewright.evaluation import (
     SOURCES,
-    Case,
     Source,
     SourceKind,
     SourceSpec,
@@ -193,34 +192,26 @@ def _plan_steps(spec: CompareSpec, source: Source) -> ComparedSteps | None:
 
 
 def _run_trials(source: Source, planned: Sequence[Planned], run: Run, tell: Tell) -> None:
-    run.complete = run.work.found(trial.key for trial in planned)
+    kept = run.work.trials
+    run.complete = {trial.key: kept[trial.key] for trial in planned if trial.key in kept}
     run.kept = len(run.complete)
     missing = [trial for trial in planned if trial.key not in run.complete]
     kept_queries = max(kept_queries_of(trial.graph) for trial in planned)
     try:
-        for trial, case in _with_cases(source, missing, kept_queries, run, tell):
-            tell(len(run.complete), run.total, f"{trial.flow}, {trial.budget} pages")
-            record = run_trial(
-                case, trial.graph, trial.plan,
-                key=trial.key, flow=trial.flow, budget=trial.budget, index=trial.case,
-            )  # fmt: skip
-            run.complete[trial.key] = record
-            run.work.add(record)
+        for index, trials in groupby(missing, key=lambda trial: trial.case):
+            tell(len(run.complete), run.total, f"dense attention of case {index + 1}")
+            case = source.draw(index, kept_queries=kept_queries)
+            for trial in trials:
+                tell(len(run.complete), run.total, f"{trial.flow}, {trial.budget} pages")
+                record = run_trial(
+                    case, trial.graph, trial.plan,
+                    key=trial.key, flow=trial.flow, budget=trial.budget, index=index,
+                )  # fmt: skip
+                run.complete[trial.key] = record
+                run.work.add(record)
+            del case  # one is in memory at a time; its prompt serves all flows and budgets
     except KeyboardInterrupt:
         run.is_interrupted = True
-
-
-def _with_cases(
-    source: Source, missing: Sequence[Planned], kept_queries: int, run: Run, tell: Tell
-) -> Iterator[tuple[Planned, Case]]:
-    """One case is in memory at a time; its prompt serves all flows and budgets."""
-    drawn: tuple[int, Case] | None = None
-    for trial in missing:
-        if drawn is None or drawn[0] != trial.case:
-            tell(len(run.complete), run.total, f"dense attention of case {trial.case + 1}")
-            drawn = None
-            drawn = (trial.case, source.draw(trial.case, kept_queries=kept_queries))
-        yield trial, drawn[1]
 
 
 def _join_rows(spec: CompareSpec, planned: Sequence[Planned], run: Run) -> list[Joined]:
@@ -255,9 +246,11 @@ def _with_fronts(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
     found: list[QualityRow] = []
     for _, group in groupby(rows, key=lambda row: row.machine):
         mine = list(group)
-        costs = {place: cost for place, row in enumerate(mine) if (cost := _cost(row)) is not None}
+        costs = {
+            place: cost for place, row in enumerate(mine) if (cost := _costs(row)[0]) is not None
+        }
         points = [(float(cost), mine[place].mass) for place, cost in costs.items()]
-        dense = [(float(cost), 1.0) for cost in (_dense_cost(mine[0]),) if cost is not None]
+        dense = [(float(cost), 1.0) for cost in _costs(mine[0])[1:] if cost is not None]
         front = pareto_front([*points, *dense])
         on_it = {place for place, is_on in zip(costs, front, strict=False) if is_on}
         found += [
@@ -266,9 +259,8 @@ def _with_fronts(rows: Sequence[QualityRow]) -> tuple[QualityRow, ...]:
     return tuple(found)
 
 
-def _cost(row: QualityRow) -> int | None:
-    return row.bytes if row.machine is None else row.latency_ps
-
-
-def _dense_cost(row: QualityRow) -> int | None:
-    return row.dense_bytes if row.machine is None else row.dense_latency_ps
+def _costs(row: QualityRow) -> tuple[int | None, int | None]:
+    """Return what a row costs, and what dense attention does."""
+    if row.machine is None:
+        return row.bytes, row.dense_bytes
+    return row.latency_ps, row.dense_latency_ps

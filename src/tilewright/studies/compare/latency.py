@@ -1,6 +1,6 @@
 """Trials and latencies that are complete, kept in a file so that a second run continues."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,35 +28,29 @@ class KeptWork:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._trials: dict[str, TrialRecord] = {}
-        self._latencies: dict[str, LatencyRecord] = {}
+        self.trials: dict[str, TrialRecord] = {}
+        self.latencies: dict[str, LatencyRecord] = {}
         if path is not None:
             with locked_target(path, WHAT):
                 self._take_from(path)
 
-    def found(self, keys: Iterable[str]) -> dict[str, TrialRecord]:
-        return {key: self._trials[key] for key in keys if key in self._trials}
-
-    def latency(self, key: str) -> LatencyRecord | None:
-        return self._latencies.get(key)
-
     def add(self, result: TrialRecord | LatencyRecord) -> None:
         if isinstance(result, TrialRecord):
-            self._trials[result.key] = result
+            self.trials[result.key] = result
         else:
-            self._latencies[result.key] = result
+            self.latencies[result.key] = result
         if self._path is not None:
             with locked_target(self._path, WHAT):
                 self._take_from(self._path)
-                trials, latencies = tuple(self._trials.values()), tuple(self._latencies.values())
+                trials, latencies = tuple(self.trials.values()), tuple(self.latencies.values())
                 write_record(self._path, CompareState(trials=trials, latencies=latencies))
 
     def _take_from(self, path: Path) -> None:
         """Take over what the file has: another process may have written it meanwhile."""
         if path.exists():
             state = read_record(path, CompareState)
-            self._trials = {trial.key: trial for trial in state.trials} | self._trials
-            self._latencies = {each.key: each for each in state.latencies} | self._latencies
+            self.trials = {trial.key: trial for trial in state.trials} | self.trials
+            self.latencies = {each.key: each for each in state.latencies} | self.latencies
 
 
 INTERRUPTED = "the run was interrupted before it was simulated"
@@ -87,26 +81,25 @@ class Simulations:
 
     def find(self, query: LatencyQuery, what: str) -> Latency:
         key = query.key(self.versions)
-        kept = self.kept.latency(key)
-        if kept is not None:
+        if key in self.kept.latencies:
             self.num_kept += 1
-            self.num_done += 1
-            return Latency(kept.latency_ps, kept.selection)
-        if self.is_interrupted:
+        elif self.is_interrupted:
             return Latency(missing=INTERRUPTED)
-        try:
-            self.tell(self.num_done, f"{what} on {query.machine.figures.name}")
-            latency_ps = self.latency_of(query)
-        except KeyboardInterrupt:
-            self.is_interrupted = True
-            return Latency(missing=INTERRUPTED)
-        except REFUSALS as error:
-            self.num_done += 1
-            return Latency(missing=str(error))
+        else:
+            try:
+                self.tell(self.num_done, f"{what} on {query.machine.figures.name}")
+                latency_ps = self.latency_of(query)
+            except KeyboardInterrupt:
+                self.is_interrupted = True
+                return Latency(missing=INTERRUPTED)
+            except REFUSALS as error:
+                self.num_done += 1
+                return Latency(missing=str(error))
+            record = LatencyRecord(key=key, latency_ps=latency_ps, selection=query.selection)
+            self.kept.add(record)
         self.num_done += 1
-        record = LatencyRecord(key=key, latency_ps=latency_ps, selection=query.selection)
-        self.kept.add(record)
-        return Latency(latency_ps, query.selection)
+        kept = self.kept.latencies[key]
+        return Latency(kept.latency_ps, kept.selection)
 
 
 @dataclass(frozen=True, slots=True)

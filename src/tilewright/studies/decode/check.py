@@ -9,19 +9,15 @@ flow whose pages have no score of their own (several branches, combined choices,
 query head) reads the very pages of the reference.
 """
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.graph import FlowKind, Graph
 from tilewright.attention.planner import Reserved
-from tilewright.studies.decode.data import ReferenceStep
+from tilewright.studies.decode.data import Array, Int64s, ReferenceStep
 from tilewright.studies.decode.step import StepTiming
+from tilewright.units import ROW_TOLERANCES
 
 NEAR_ULP = 4
-Array = np.ndarray[Any, Any]
-Int64s = npt.NDArray[np.int64]
 
 
 def value_error(
@@ -41,6 +37,11 @@ def value_error(
     norm = np.linalg.norm(wanted, axis=-1)
     error = np.linalg.norm(output - wanted, axis=-1) / np.maximum(norm, 1e-30)
     return float(np.max(np.nan_to_num(error, nan=np.inf)))
+
+
+def value_tolerance(graph: Graph) -> float:
+    """Return the greatest `value_error` of right values; types of a byte or less have bf16's."""
+    return ROW_TOLERANCES.get(graph.geometry.kv_dtype.short_name, ROW_TOLERANCES["bf16"])
 
 
 def is_near_tie(found: Int64s, expected: Int64s, scores: Array | None, reserved: Reserved) -> bool:

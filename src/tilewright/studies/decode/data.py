@@ -43,6 +43,10 @@ class RequestData:
     needles: tuple[Needle, ...]
     first_query: int  # position of the first of the queries
 
+    def needle_pages(self, step: int, head: int, page_size: int) -> list[int]:
+        """Return the pages of the needles of one step in one KV head."""
+        return [n.position // page_size for n in self.needles if (n.step, n.head) == (step, head)]
+
 
 def draw_request(
     graph: Graph,
@@ -52,15 +56,14 @@ def draw_request(
     steps: int,
     kv_heads: int,
     window: int,
-    scale: float,
 ) -> RequestData:
     """Normal keys and values; the queries of a group scatter around one direction.
 
     ``window`` prompt queries are drawn for flows that observe them. Every step has one needle in
     each KV head, somewhere in the prompt.
     """
-    geometry = graph.geometry
-    tokens = context + steps
+    geometry, tokens = graph.geometry, context + steps
+    scale = geometry.key_dim**-0.5
     keys = rng.standard_normal((tokens, kv_heads, geometry.key_dim), dtype=np.float32)
     values = None
     if geometry.kind is not FlowKind.MLA:
@@ -116,7 +119,6 @@ def draw_requests(
     if min(contexts) < 2:
         found = f"contexts of {', '.join(map(str, contexts))} tokens"
         raise AttentionError("values", found, "a prompt and the new token", "take 2 or more")
-    scale = graph.geometry.key_dim**-0.5
     return tuple(
         draw_request(
             graph,
@@ -125,42 +127,37 @@ def draw_requests(
             steps=1,
             kv_heads=kv_heads,
             window=max(prompt_windows(graph), default=1),
-            scale=scale,
         )
         for index, count in enumerate(contexts)
     )
 
 
-def reference_step(
-    graph: Graph, requests: Sequence[RequestData], plan: PlanSpec, *, contexts: Sequence[int]
-) -> ReferenceStep:
+def reference_step(graph: Graph, requests: Sequence[RequestData], plan: PlanSpec) -> ReferenceStep:
     """Prefill a session, look at its memory, then decode the last token of every request.
 
     Queries are rounded to the type in which the machine has them.
     """
-    kv_heads = requests[0].keys.shape[1]
-    size = graph.geometry.page_size
-    num_pages = sum(-(-count // size) for count in contexts)
-    session = Session(graph, SessionSpec(num_kv_heads=kv_heads, num_pages=num_pages, plan=plan))
-    names = [f"request{index}" for index in range(len(contexts))]
+    named = {f"request{index}": data for index, data in enumerate(requests)}
+    kv_heads, size = requests[0].keys.shape[1], graph.geometry.page_size
+    pages = {name: -(-len(data.keys) // size) for name, data in named.items()}
+    sizes = SessionSpec(num_kv_heads=kv_heads, num_pages=sum(pages.values()), plan=plan)
+    session = Session(graph, sizes)
     first = 0
-    for name, data, count in zip(names, requests, contexts, strict=True):
-        prefill(session, name, data, range(first, first + count - 1))
-        first += count
-    step = session.begin({name: [0] for name in names})
+    for name, data in named.items():
+        prefill(session, name, data, range(first, first + len(data.keys) - 1))
+        first += len(data.keys)
+    step = session.begin({name: [0] for name in named})
     fields = {
         field: [
             packed(np.array(session.store.pool(0, field)[:, _blocks(session, name)]), kind)
-            for name in names
+            for name in named
         ]
         for field, kind in pooled(graph).items()
     }
-    kept = _kept(graph, session, dict(zip(names, requests, strict=True)))
-    inputs = {name: _inputs(graph, data, count) for name, data, count in
-              zip(names, requests, contexts, strict=True)}  # fmt: skip
-    for name, data, count in zip(names, requests, contexts, strict=True):
-        token = slice(count - 1, count)
-        step.write(0, name, data.keys[token], None if data.values is None else data.values[token])
+    kept = _kept(graph, session, named)
+    inputs = {name: _inputs(graph, data) for name, data in named.items()}
+    for name, data in named.items():
+        step.write(0, name, data.keys[-1:], None if data.values is None else data.values[-1:])
     given = {name: {key: value[None] for key, value in own.items()} for name, own in inputs.items()}
     scores = step.scores(0, given)
     found = step.attend(0, given)
@@ -168,22 +165,18 @@ def reference_step(
     return ReferenceStep(
         StepValues(
             fields=fields,
-            new_tokens=_new_tokens(graph, requests, contexts),
+            new_tokens=_new_tokens(graph, requests),
             inputs={
-                key: _stored(np.stack([inputs[name][key] for name in names]), kind.dtype)
+                key: _stored(np.stack([own[key] for own in inputs.values()]), kind.dtype)
                 for key, kind in graph.inputs
             },
             kept=kept,
         ),
-        tuple(contexts),
-        np.concatenate([np.asarray(found[name].output)[0] for name in names]),
-        tuple(found[name].pages(0, head) for name in names for head in range(kv_heads)),
-        _states(
-            graph,
-            session,
-            {name: -(-count // size) for name, count in zip(names, contexts, strict=True)},
-        ),
-        tuple(_row_scores(scores[name], head) for name in names for head in range(kv_heads)),
+        tuple(len(data.keys) for data in requests),
+        np.concatenate([np.asarray(found[name].output)[0] for name in named]),
+        tuple(found[name].pages(0, head) for name in named for head in range(kv_heads)),
+        _states(graph, session, pages),
+        tuple(_row_scores(scores[name], head) for name in named for head in range(kv_heads)),
     )
 
 
@@ -234,8 +227,7 @@ def _prompt_mass(graph: Graph, data: RequestData, window: int) -> Array:
         query = data.queries[token - data.first_query].astype(np.float64)
         keys = data.keys[: token + 1].astype(np.float64)
         logits = np.einsum("hqd,thd->htq", query, keys) * width**-0.5
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        mass[:, : token + 1] += weights / weights.sum(axis=1, keepdims=True)
+        mass[:, : token + 1] += softmax(logits, axis=1)
     by_page = mass.reshape(heads, num_pages, size, num_queries).sum(axis=2)
     found: Array = by_page[:, :, None].astype(np.float32)
     return found
@@ -253,33 +245,32 @@ def prefill(session: Session, name: str, data: RequestData, tokens: range) -> No
         step.finish()
 
 
+def softmax(logits: npt.NDArray[np.float64], axis: int = -1) -> npt.NDArray[np.float64]:
+    """Return weights that add up to 1 along an axis."""
+    weights = np.exp(logits - logits.max(axis=axis, keepdims=True))
+    found: npt.NDArray[np.float64] = weights / weights.sum(axis=axis, keepdims=True)
+    return found
+
+
 def _blocks(session: Session, name: str) -> Int64s:
     return np.asarray(session.pager.table(name).block_ids(), dtype=np.int64)
 
 
-def _inputs(graph: Graph, data: RequestData, count: int) -> dict[str, Array]:
+def _inputs(graph: Graph, data: RequestData) -> dict[str, Array]:
     """Of the new token, [heads, r, c], rounded as stored."""
-    given = {"q": data.queries[count - 1 - data.first_query]}
-    given |= {name: value[0] for name, value in data.inputs.items()}
+    given = {"q": data.queries[-1], **{name: value[0] for name, value in data.inputs.items()}}
     return {
         name: _stored(given[name], kind.dtype).astype(np.float32) for name, kind in graph.inputs
     }
 
 
-def _new_tokens(
-    graph: Graph, requests: Sequence[RequestData], contexts: Sequence[int]
-) -> dict[str, Array]:
-    is_mla = graph.geometry.kind is FlowKind.MLA
+def _new_tokens(graph: Graph, requests: Sequence[RequestData]) -> dict[str, Array]:
     dtype = graph.geometry.kv_dtype
-    keys = np.stack([data.keys[count - 1] for data, count in zip(requests, contexts, strict=True)])
-    if is_mla:
-        return {"latent": _stored(keys, dtype)}
-    values = [
-        data.values[count - 1]
-        for data, count in zip(requests, contexts, strict=True)
-        if data.values is not None
-    ]
-    return {"k": _stored(keys, dtype), "v": _stored(np.stack(values), dtype)}
+    keys = _stored(np.stack([data.keys[-1] for data in requests]), dtype)
+    if graph.geometry.kind is FlowKind.MLA:
+        return {"latent": keys}
+    values = [data.values[-1] for data in requests if data.values is not None]
+    return {"k": keys, "v": _stored(np.stack(values), dtype)}
 
 
 def _stored(values: Array, dtype: DType) -> Array:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.backends.machine import RowLayout, block_bytes
 from tilewright.attention.codegen import Stage
@@ -13,8 +12,8 @@ from tilewright.attention.graph import Graph, Side
 from tilewright.attention.ops.leaf import FieldRead
 from tilewright.machine.build import Machine
 from tilewright.programs.bound import Bound, Path, Work, bound_of
+from tilewright.studies.decode.data import Int64s
 
-Int64s = npt.NDArray[np.int64]
 TABLE_BYTES = 8  # of an entry of the page table
 RESULT_BYTES = 4  # outputs are float32
 _PEAK_NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
@@ -41,7 +40,7 @@ class _RowBytes:
 
     @property
     def input_bytes(self) -> int:
-        return sum(_type_bytes(kind.shape, kind.dtype.bits) for _, kind in self.graph.inputs)
+        return sum(-(-prod(kind.shape) * kind.dtype.bits // 8) for _, kind in self.graph.inputs)
 
     @property
     def output_bytes(self) -> int:
@@ -144,7 +143,3 @@ def _path(layout: RowLayout, of_pe: Int64s, pages: Sequence[Int64s]) -> Path:
 
 def _fields_read(graph: Graph, side: Side) -> set[str]:
     return {node.op.variable for node in graph.nodes(side) if isinstance(node.op, FieldRead)}
-
-
-def _type_bytes(shape: tuple[int, ...], bits: int) -> int:
-    return -(-prod(shape) * bits // 8)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.attention.backends.machine import check_table_copies
 from tilewright.attention.codegen import KernelFile
-from tilewright.attention.graph import DType, graph_hash
+from tilewright.attention.graph import graph_hash
 from tilewright.engine import native_built, resolve_engine
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.totals import slice_bytes_per_us, usable_share
@@ -18,18 +18,15 @@ from tilewright.records.attention.decode import (
     AttentionDecodeRecord,
     DecodeAttention,
     DecodeSizes,
-    DecodeStage,
     FusionRow,
     SelectionRecord,
 )
 from tilewright.report.format import bottleneck_words
-from tilewright.studies.decode.check import value_error
+from tilewright.studies.decode.check import value_error, value_tolerance
 from tilewright.studies.decode.data import draw_requests, reference_step
 from tilewright.studies.decode.step import DecodeStep, StepTiming, plan_rows, simulate_step
 from tilewright.units import PS_PER_S, PS_PER_US
 
-TOLERANCES = {DType.FLOAT32: 1e-5, DType.FLOAT16: 2e-3}
-NARROW_TOLERANCE = 2e-2  # of bfloat16 and of types of a byte and less
 Tell = Callable[[str], None]
 
 
@@ -46,10 +43,6 @@ class DecodeComparison:
     notes: tuple[str, ...] = ()
     phases: int | None = 1  # of refresh; None: by the rule of ADR 0029
 
-    @property
-    def tolerance(self) -> float:
-        return TOLERANCES.get(self.step.graph.geometry.kv_dtype, NARROW_TOLERANCE)
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:
@@ -65,8 +58,6 @@ class Compared:
         return SelectionRecord.of(
             record,
             record.sizes,
-            kind="attention_selection",
-            schema_version=1,
             pages=tuple(tuple(pages.tolist()) for pages in self.sparse.result.pages),
         )
 
@@ -84,8 +75,7 @@ def compare_with_dense(comparison: DecodeComparison, *, tell: Tell) -> Compared:
             sparse.graph, sparse.contexts, kv_heads=sparse.kv_heads, seed=sparse.seed
         )
         for name, step in steps.items():
-            plan = step.plan_spec
-            expected[name] = reference_step(step.graph, requests, plan, contexts=step.contexts)
+            expected[name] = reference_step(step.graph, requests, step.plan_spec)
             steps[name] = replace(step, values=expected[name].values)
     found = {}
     for name, step in steps.items():
@@ -103,8 +93,8 @@ def _record(
     comparison: DecodeComparison, dense: StepTiming, sparse: StepTiming, errors: list[float]
 ) -> AttentionDecodeRecord:
     step, selection = comparison.step, comparison.step.selection
-    machine = step.machine
-    is_right = None if selection is not None else max(errors) <= comparison.tolerance
+    machine, tolerance = step.machine, value_tolerance(step.graph)
+    is_right = None if selection is not None else max(errors) <= tolerance
     finite = [error for error in errors if np.isfinite(error)]
     notes = list(comparison.notes)
     if len(finite) < len(errors):
@@ -112,30 +102,28 @@ def _record(
     findings = _findings(dense, sparse)
     step_s = sparse.mean_ps / PS_PER_S * comparison.layers
     engine = resolve_engine(step.engine, native_built=native_built())
-    return AttentionDecodeRecord(
+    return AttentionDecodeRecord.of(
+        comparison,
+        step,
         ok=is_right is not False and not findings,
         versions=installed_versions(engine=engine.value),
         flow=step.graph.name,
         flow_kind=step.graph.geometry.kind.value,
         graph_hash=graph_hash(step.graph),
         machine=machine.spec.name,
-        machine_source=comparison.machine_source,
-        overrides=comparison.overrides,
         machine_hash=machine_hash(machine.spec),
-        device=step.device,
         placement=step.placement.value,
         num_pes=len(sparse.layout.used_pes),
         carries_data=selection is None,
         selection="scores" if selection is None else selection.name,
         selection_source=getattr(selection, "source", None),
-        seed=step.seed,
         sizes=_sizes(comparison),
         dense=attention_figures(machine, dense),
         sparse=attention_figures(machine, sparse),
         tokens_per_s=len(step.contexts) / step_s,
         values_ok=is_right,
         max_error=max(finite, default=None),
-        tolerance=None if selection is not None else comparison.tolerance,
+        tolerance=None if selection is not None else tolerance,
         findings=findings,
         notes=tuple(notes),
     )
@@ -151,14 +139,12 @@ def _findings(*timings: StepTiming) -> tuple[str, ...] | None:
 
 def attention_figures(machine: Machine, timing: StepTiming) -> DecodeAttention:
     """One step as part of a record."""
-    stages = tuple(DecodeStage.of(stage, bytes=stage.num_bytes) for stage in timing.stages)
-    ratios = [stage.bytes / stage.ideal_bytes for stage in stages if stage.ideal_bytes]
+    ratios = [stage.bytes / stage.ideal_bytes for stage in timing.stages if stage.ideal_bytes]
     peak = slice_bytes_per_us(machine.spec) * usable_share(machine.spec.cube.hbm)
     peak_bytes = float(peak * len(timing.layout.used_pes)) * timing.mean_ps / PS_PER_US
     file = timing.kernels
     return DecodeAttention.of(
         timing,
-        stages=stages,
         bytes=timing.num_bytes,
         ideal_bytes=timing.ideal.total_bytes,
         bytes_ratio=max(ratios, default=None),

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tilewright.analysis.breakdown import break_down_run
-from tilewright.analysis.launch_path import PathListener
+from tilewright.analysis.launch_path import PathListener, last_ends
 from tilewright.analysis.listener import Listener, Listeners, SubmittedLaunch
 from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.analysis.trace.servers import ServerTable
@@ -16,8 +17,8 @@ from tilewright.attention.codegen import Stage
 from tilewright.device.build import Device
 from tilewright.errors import InternalError
 from tilewright.machine.node import NodeKind
-from tilewright.records import Bottleneck, RunParts
-from tilewright.records.attention.decode import StageName
+from tilewright.records import Bottleneck
+from tilewright.records.attention.decode import DecodeStage, StageName
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.request import LaunchReport
 
@@ -30,16 +31,6 @@ NAMES: Mapping[Stage, StageName] = {
     Stage.ATTENTION: "attention",
     Stage.MERGE: "merge",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class StageTiming:
-    """``ideal_bytes`` are what the stage must move at least; 0: only what lies between stages."""
-
-    name: StageName
-    latency_ps: int
-    num_bytes: int
-    ideal_bytes: int
 
 
 @dataclass(slots=True)
@@ -75,13 +66,6 @@ class StepWatch:
     def look(self) -> None:
         """What it wants to know, it hears at the ends of launches."""
 
-    @property
-    def bytes_of_launches(self) -> list[int]:
-        return [
-            after - before
-            for before, after in zip(self.bytes_after, self.bytes_after[1:], strict=False)
-        ]
-
 
 def served_bytes(device: Device) -> int:
     """By all HBM controllers until now."""
@@ -108,16 +92,19 @@ class Explained:
     def num_bytes(self) -> int:
         return sum(self.num_bytes_of.values())
 
-    def timings(self, ideal_bytes: Mapping[Stage, int]) -> tuple[StageTiming, ...]:
+    def stages(self, ideal_bytes: Mapping[Stage, int]) -> tuple[DecodeStage, ...]:
         """Stages that took time, moved bytes, or should have."""
         ideal = {name: ideal_bytes[stage] for stage, name in NAMES.items()}
         rows = [
-            StageTiming(
-                name, self.times_ps.get(name, 0), self.num_bytes_of.get(name, 0), ideal.get(name, 0)
+            DecodeStage(
+                name=name,
+                latency_ps=self.times_ps.get(name, 0),
+                bytes=self.num_bytes_of.get(name, 0),
+                ideal_bytes=ideal.get(name, 0),
             )
             for name in (*NAMES.values(), LAUNCH)
         ]
-        return tuple(row for row in rows if row.latency_ps or row.num_bytes or row.ideal_bytes)
+        return tuple(row for row in rows if row.latency_ps or row.bytes or row.ideal_bytes)
 
 
 Again = Callable[[Callable[[Device], StepWatch]], tuple[StageLaunch, ...]]
@@ -134,7 +121,8 @@ def explain_step(
         paths, book = _look_again(watch.device, launches, kernels, again)
     times: Counter[StageName] = Counter()
     moved: Counter[StageName] = Counter()
-    for launch, num_bytes in zip(launches, watch.bytes_of_launches, strict=True):
+    served = (after - before for before, after in pairwise(watch.bytes_after))
+    for launch, num_bytes in zip(launches, served, strict=True):
         times.update(_times(launch, paths, book))
         if len(launch.stages) == 1:
             moved[NAMES[launch.stages[0]]] += num_bytes
@@ -145,37 +133,21 @@ def explain_step(
     parts = break_down_run(window, reports, paths)
     before, after = watch.usage
     used = tuple(most_used(before, after, ServerTable(watch.device), NUM_BLOCKS))
+    # without a path an execution is not told apart, and only blocks can say what it was
     told = parts if paths else parts.model_copy(update={"execution": 0})
-    return Explained(times, moved, _bottleneck(told, parts.total_ps, used), used)
-
-
-def _bottleneck(parts: RunParts, total_ps: int, used: Sequence[UsedBlock]) -> Bottleneck | None:
-    """Without a path an execution is not told apart, and only blocks can say what it was."""
-    found = bottleneck_of(parts, used)
-    if found is None or found.kind != "part":
-        return found
-    share = getattr(parts, found.name) / total_ps
-    busiest = max(used, key=lambda block: block.share, default=None)
-    if busiest is not None and busiest.share >= share:
-        return Bottleneck(kind=busiest.kind, name=busiest.name, share=busiest.share)
-    return Bottleneck(kind="part", name=found.name, share=share)
+    return Explained(times, moved, bottleneck_of(told, used, parts.total_ps), used)
 
 
 def _look_again(
     device: Device, launches: Sequence[StageLaunch], kernels: LoadedKernels, again: Again
 ) -> tuple[dict[int, ProgramPath], StageBook]:
-    ends_ps = {
-        launch.report.last_owner: launch.report.completed_ps
-        for launch in launches
-        if launch.report.last_owner is not None
-    }
-    last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
+    ends_ps = last_ends(launch.report for launch in launches)
     burst_bytes = device.machine.spec.cube.hbm.counted_bytes
     book = StageBook(dict(kernels.file.stage_of), kernels.path, burst_bytes=burst_bytes)
     found: list[PathListener] = []
 
     def watched(new_device: Device) -> StepWatch:
-        found.append(PathListener(new_device, ends_ps, last_owner))
+        found.append(PathListener(new_device, ends_ps))
         return StepWatch(new_device, found, book)
 
     repeated = again(watched)

@@ -1,15 +1,11 @@
 """One decode step of a layer's attention on a machine: its values, its time, and its stages."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import process_time
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from tilewright.analysis.listener import Listener
+from tilewright.analysis.listener import ListenersOf
 from tilewright.analysis.phases import sample_phases
 from tilewright.analysis.usage import Usage, UsedBlock
 from tilewright.attention.backends.machine import (
@@ -48,12 +44,10 @@ from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.programs.bound import Bound
 from tilewright.records import Bottleneck
+from tilewright.records.attention.decode import DecodeStage
 from tilewright.records.phases import PhaseSpread
 from tilewright.studies.decode.ideal import IdealStep, ideal_step
-from tilewright.studies.decode.stage import StageTiming, StepWatch, explain_step
-
-ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
-"""Who looks on, given the device; and what watches commands, or None."""
+from tilewright.studies.decode.stage import StepWatch, explain_step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +96,6 @@ class DecodeStep:
             for head in range(self.kv_heads)
         ]
 
-    @property
-    def scale(self) -> float:
-        return float(self.graph.geometry.key_dim**-0.5)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTiming:
@@ -113,7 +103,7 @@ class StepTiming:
 
     latency_ps: int  # from the host's first submission to its knowing of the last completion
     phases: PhaseSpread | None  # latency over refresh phases; None: nothing refreshes
-    stages: tuple[StageTiming, ...]
+    stages: tuple[DecodeStage, ...]
     num_bytes: int  # at the HBM controllers
     ideal: IdealStep
     bottleneck: Bottleneck | None
@@ -182,7 +172,7 @@ def simulate_step(
     return StepTiming(
         latency_ps=latency_ps,
         phases=sample_phases(step.machine.spec, phases, latency_ps, latency_of),
-        stages=explained.timings(ideal.num_bytes) if tells_stages else (),
+        stages=explained.stages(ideal.num_bytes) if tells_stages else (),
         num_bytes=explained.num_bytes,
         ideal=ideal,
         bottleneck=explained.bottleneck,
@@ -283,14 +273,17 @@ def _execute(
     marks = None
     if step.selection is not None and not step.is_dense:
         marks = model_pages(step.selection, plan, planned_counts(step.graph, plan).tolist())
+    saved_pages = None if step.values is None else step.values.saved_pages
+    if saved_pages is None:  # those whose state earlier steps would have saved
+        saved_pages = earlier_state_pages(step.plan, step.facts(), step.graph)
     prepared = prepare_step(
         torch,
         memory,
         kernels,
         plan,
-        scale=step.scale,
+        scale=float(step.graph.geometry.key_dim**-0.5),
         marks=marks,
-        saved_pages=_saved_pages(step),
+        saved_pages=saved_pages,
     )
     core = torch.driver.device.engine.core
     watch, num_events = watched_by(torch.driver.device), core.events
@@ -300,10 +293,3 @@ def _execute(
     run_s = process_time() - start
     findings = None if torch.driver.watch is None else torch.findings
     return _Done(result, watch, core.events - num_events, run_s, findings)
-
-
-def _saved_pages(step: DecodeStep) -> npt.NDArray[np.int32]:
-    """Return the pages of each row whose state earlier steps saved."""
-    if step.values is not None and step.values.saved_pages is not None:
-        return step.values.saved_pages
-    return earlier_state_pages(step.plan, step.facts(), step.graph)

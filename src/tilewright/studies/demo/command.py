@@ -1,10 +1,10 @@
 """The demonstration: what sparse flows keep of dense attention, and what they buy on a machine."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tilewright.attention.graph import Graph, graph_hash
+from tilewright.attention.graph import graph_hash
 from tilewright.engine import EngineKind
 from tilewright.machine.build import build_machine, machine_hash
 from tilewright.machine.parse import DEFAULT_PRESET, parse_machine
@@ -82,7 +82,12 @@ def run_demo(
     steps, contexts = DemoSteps(plan), plan.sizes.contexts
     qualities, timings = _run_cases(steps, num_processes, progress)
     flows = tuple(
-        _flow(flow, graph, qualities[flow], [_step(flow, each, timings) for each in contexts])
+        DemoFlow(
+            flow=flow,
+            graph_hash=None if flow == DENSE else graph_hash(graph),
+            quality=qualities[flow].quality,
+            steps=tuple(_step(flow, each, timings) for each in contexts),
+        )
         for flow, graph in steps.graphs.items()
     )
     longest = {flow: timings[DemoCase(flow, contexts[-1])] for flow in SHOWN}
@@ -120,11 +125,6 @@ def _run_cases(
             timings[case] = found
         progress(f"{number} of {len(cases)} done: {steps.name(case)}")
     return qualities, timings
-
-
-def _flow(flow: str, graph: Graph, found: FoundQuality, steps: Sequence[DemoStep]) -> DemoFlow:
-    hash_ = None if flow == DENSE else graph_hash(graph)
-    return DemoFlow(flow=flow, graph_hash=hash_, quality=found.quality, steps=tuple(steps))
 
 
 def _step(flow: str, context: int, timings: Mapping[DemoCase, FoundTiming]) -> DemoStep:

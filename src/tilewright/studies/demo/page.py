@@ -148,7 +148,7 @@ def page_of(record: DemoRecord, machine: Machine, usages: Sequence[ShownUsage]) 
         quality={flow_label(flow.flow): flow.quality for flow in record.flows},
         quality_note=quality_note(record),
         steps=[
-            ShownStep(flow_label(flow.flow), flow.steps[place])
+            ShownStep.of(flow.steps[place], flow=flow_label(flow.flow))
             for place in range(len(record.sizes.contexts))
             for flow in record.flows
         ],

@@ -26,12 +26,17 @@ from tilewright.records.demo import DemoQuality, DemoSizes
 from tilewright.report.decode_page.model import ShownUsage, context_text
 from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.serving.model_flow import plan_dense, plan_pages, stand_in_for, trace_for_model
-from tilewright.studies.decode.check import value_error
-from tilewright.studies.decode.data import ReferenceStep, RequestData, draw_requests, reference_step
+from tilewright.studies.decode.check import value_error, value_tolerance
+from tilewright.studies.decode.data import (
+    ReferenceStep,
+    RequestData,
+    draw_requests,
+    reference_step,
+    softmax,
+)
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 from tilewright.studies.demo.page import flow_label
-from tilewright.studies.run.execute import TraceListener
 
 Floats = npt.NDArray[np.float64]
 Array = npt.NDArray[np.float32]
@@ -44,14 +49,6 @@ class KeptAttention(NamedTuple):
     mass: float  # share of the dense softmax on the pages that were read
     output_error: float  # norm of the difference over the norm of the dense output
     needles: NeedleFigures
-
-
-@dataclass(frozen=True, slots=True)
-class _DenseRow:
-    """One row of dense attention in float64."""
-
-    output: Floats  # [query heads, value channels]
-    page_mass: Floats  # [query heads, pages]
 
 
 def judge_step(
@@ -67,13 +64,12 @@ def judge_step(
     errors: list[float] = []
     found = planted = row = 0
     for data in requests:
-        num_tokens, num_heads = data.keys.shape[:2]
-        for head in range(num_heads):
-            dense = _dense_row(data, head, num_tokens, page_size, scale)
-            masses += dense.page_mass[:, pages[row]].sum(axis=-1).tolist()
-            difference = np.linalg.norm(output[row] - dense.output, axis=-1)
-            errors += (difference / np.linalg.norm(dense.output, axis=-1)).tolist()
-            mine = [n.position // page_size for n in data.needles if (n.step, n.head) == (0, head)]
+        for head in range(data.keys.shape[1]):
+            dense, page_mass = _dense_row(data, head, page_size, scale)
+            masses += page_mass[:, pages[row]].sum(axis=-1).tolist()
+            difference = np.linalg.norm(output[row] - dense, axis=-1)
+            errors += (difference / np.linalg.norm(dense, axis=-1)).tolist()
+            mine = data.needle_pages(0, head, page_size)
             planted += len(mine)
             found += int(np.isin(mine, pages[row]).sum())
             row += 1
@@ -81,17 +77,17 @@ def judge_step(
     return KeptAttention(mass, float(np.mean(errors)), NeedleFigures(planted=planted, found=found))
 
 
-def _dense_row(
-    data: RequestData, head: int, num_tokens: int, page_size: int, scale: float
-) -> _DenseRow:
+def _dense_row(data: RequestData, head: int, page_size: int, scale: float) -> tuple[Floats, Floats]:
+    """Return one row of dense attention in float64, and the mass of each of its pages.
+
+    Both are by query heads.
+    """
     query = data.queries[-1, head].astype(np.float64)
     keys = data.keys[:, head].astype(np.float64)
     values = keys if data.values is None else data.values[:, head].astype(np.float64)
-    logits = query @ keys.T * scale
-    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    probability = weights / weights.sum(axis=-1, keepdims=True)
-    starts = np.arange(0, num_tokens, page_size)
-    return _DenseRow(probability @ values, np.add.reduceat(probability, starts, axis=-1))
+    probability = softmax(query @ keys.T * scale)
+    starts = np.arange(0, len(keys), page_size)
+    return probability @ values, np.add.reduceat(probability, starts, axis=-1)
 
 
 DENSE = "dense"
@@ -99,7 +95,6 @@ SPARSE = ("quest", "block_sparse_attention", "streaming_llm")
 SHOWN = (DENSE, "quest")  # whose use of the machine is drawn, at the longest context
 TRACED = "quest"  # whose step with values has a timeline
 TRACE_LIMIT = 200_000  # events of the timeline
-TOLERANCE = 2e-3  # of float16, relative to the norm of an output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,14 +203,20 @@ class DemoSteps:
 
     def _quality(self, flow: str) -> FoundQuality:
         graph, plan = self.graphs[flow], _pages(flow, self._plan.sizes.budget)
-        expected = reference_step(graph, self._requests, plan, contexts=self._short_contexts)
+        expected = reference_step(graph, self._requests, plan)
         trace = BytesIO()
         timing, num_trace_events = self._run_with_values(flow, expected, trace)
         error = value_error(graph, timing, expected, plan.reserved)
+        geometry, output = graph.geometry, timing.result.output
+        if output is None:
+            raise InternalError("demo", "no output", "that of a step with values", "report this")
+        size, scale = geometry.page_size, geometry.key_dim**-0.5
+        pages = timing.result.pages
+        kept = judge_step(self._requests, output, pages, page_size=size, scale=scale)
         quality = DemoQuality(
-            **self._judge(timing)._asdict(),
+            **kept._asdict(),
             latency_ps=timing.latency_ps,
-            values_ok=error <= TOLERANCE,
+            values_ok=error <= value_tolerance(graph),
             max_error=error if isfinite(error) else None,
         )
         return FoundQuality(quality, trace.getvalue(), num_trace_events)
@@ -230,23 +231,11 @@ class DemoSteps:
 
         def traced(device: Device) -> tuple[Sequence[Listener], Any]:
             recorders.append(TraceRecorder(device, trace, limit=TRACE_LIMIT))
-            return [TraceListener(recorders[0])], recorders[0].commands
+            return recorders, recorders[0].commands
 
         timing = simulate_step(step, listeners_of=traced)
         recorders[0].close()
         return timing, recorders[0].writer.num_events
-
-    def _judge(self, timing: StepTiming) -> KeptAttention:
-        geometry, output = self._plan.geometry, timing.result.output
-        if output is None:
-            raise InternalError("demo", "no output", "that of a step with values", "report this")
-        return judge_step(
-            self._requests,
-            output,
-            timing.result.pages,
-            page_size=geometry.page_size,
-            scale=geometry.key_dim**-0.5,
-        )
 
     def _time(self, flow: str, context: int) -> FoundTiming:
         sizes = self._plan.sizes

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.analysis.breakdown import break_down_run, fields_of_run, lines_of_run
-from tilewright.analysis.launch_path import MAX_ROWS, PathListener
+from tilewright.analysis.launch_path import MAX_ROWS, PathListener, last_ends
 from tilewright.analysis.listener import Listener
 from tilewright.analysis.phases import sample_phases
 from tilewright.analysis.trace.critical_path import MESSAGE_WAIT
@@ -27,7 +27,6 @@ from tilewright.studies.run.execute import (
     Execution,
     ProgressListener,
     RunRequest,
-    TraceListener,
     execute,
 )
 from tilewright.studies.run.fit import fit_note, run_fitted
@@ -112,7 +111,7 @@ def _first(request: RunRequest, watch: RunWatch) -> Execution:
     def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
         recorder = TraceRecorder(device, file, limit=watch.trace_limit)
         recorders.append(recorder)
-        listeners = [TraceListener(recorder), *_progress(device, watch, "run with a trace")]
+        listeners = [recorder, *_progress(device, watch, "run with a trace")]
         return listeners, recorder.commands
 
     with whole_file(watch.trace, "trace") as file:
@@ -148,11 +147,7 @@ def _explain(
     request: RunRequest, execution: Execution, watch: RunWatch, coarse: Explained
 ) -> Explained:
     """By a second execution that traces what ended last, if there is anything to explain."""
-    ends_ps = {
-        each.last_owner: each.completed_ps
-        for each in execution.measured
-        if each.last_owner is not None
-    }
+    ends_ps = last_ends(execution.measured)
     if watch.is_once or execution.is_interrupted or not ends_ps:
         return coarse
     try:
@@ -184,8 +179,7 @@ def _paths(
     found: list[PathListener] = []
 
     def listeners_of(device: Device) -> tuple[Sequence[Listener], Any]:
-        last_owner = max(ends_ps, key=lambda owner: ends_ps[owner])
-        found.append(PathListener(device, ends_ps, last_owner, is_across=is_across))
+        found.append(PathListener(device, ends_ps, is_across=is_across))
         return [found[0], *_progress(device, watch, what)], found[0].commands
 
     again = execute(request, listeners_of, is_silent=True)

@@ -1,13 +1,13 @@
-"""Listeners that write a timeline, or say how far a run has come."""
+"""Runs a program once: on which contexts, who looks on, and what is known of it afterwards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
 from time import monotonic
 from typing import Any
 
-from tilewright.analysis.listener import LOOKS_PER_DRAIN, Listener, Listeners, SubmittedLaunch
+from tilewright.analysis.listener import Listeners, ListenersOf, SubmittedLaunch
 from tilewright.device.build import Device
 from tilewright.engine import EngineKind
 from tilewright.engine.spec import Limits
@@ -16,34 +16,11 @@ from tilewright.host import RuntimeContext
 from tilewright.machine.build import Machine, shift_refresh
 from tilewright.memory.sanitizer.finding import Findings
 from tilewright.programs.contract import BenchOutcome
-from tilewright.report.perfetto.recorder import TraceRecorder
 from tilewright.runtime.request import LaunchReport
 from tilewright.studies.run.source import RunSource
 from tilewright.units import format_ps
 
 SECONDS_PER_TEXT = 0.2
-
-
-class TraceListener:
-    """Lets a recorder write down what happened, every now and then."""
-
-    def __init__(self, recorder: TraceRecorder) -> None:
-        self._recorder = recorder
-        self._num_looks = 0
-
-    def launch_submitted(self, launch: SubmittedLaunch) -> None:
-        self._recorder.launch_submitted(*launch)
-
-    def launch_completed(self, report: LaunchReport) -> None:
-        self._recorder.launch_completed(report)
-
-    def device_built(self, device: Device) -> None:
-        self._recorder.device_built(device)
-
-    def look(self) -> None:
-        self._num_looks += 1
-        if self._num_looks % LOOKS_PER_DRAIN == 0:
-            self._recorder.drain()
 
 
 class ProgressListener:
@@ -151,10 +128,6 @@ class Execution:
         )
 
 
-ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
-"""Who looks on, given the device; and what watches commands, or None."""
-
-
 def execute(request: RunRequest, listeners_of: ListenersOf, *, is_silent: bool) -> Execution:
     """Run the program; Ctrl-C ends it and leaves what is known by then.
 
@@ -221,7 +194,6 @@ class _Contexts:
 def _add_findings(error: TilewrightError, findings: Findings) -> None:
     """A wrong access is often why the run failed."""
     error.found = f"{error.found}\nbefore that the sanitizer found\n{findings.text}"
-    error.args = (error.where, error.found, *error.args[2:])
 
 
 def _note_end(execution: Execution, contexts: _Contexts) -> None:
@@ -238,14 +210,10 @@ def _note_end(execution: Execution, contexts: _Contexts) -> None:
     if torch is not contexts.made[0]:
         name = torch.machine.spec.name
         execution.notes.append(f"the program has built its own machine, {name!r}: figures are its")
-    others = [
-        each for each in contexts.made if each is not torch and each.driver.requests.num_requests
-    ]
-    if others:
-        count = len(others)
-        execution.notes.append(
-            f"{count} more machines of the program were used: not in the figures"
-        )
+    used = sum(each.driver.requests.num_requests > 0 for each in contexts.made)
+    if used > 1:
+        text = f"{used - 1} more machines of the program were used: not in the figures"
+        execution.notes.append(text)
     if torch.driver.num_ends and not execution.is_interrupted:
         execution.notes.append(ENDED_NOTE)
 

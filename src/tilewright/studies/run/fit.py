@@ -89,5 +89,4 @@ def _changed(request: RunRequest, values: Mapping[str, Any]) -> RunRequest:
 def _told(error: RoomError, changed: str) -> RoomError:
     """Add what was tried: the error is about values that nobody has written."""
     error.found = f"{error.found}; tried down to {changed}"
-    error.args = (error.where, error.found, *error.args[2:])
     return error

@@ -54,14 +54,6 @@ class Explained:
     channels: ChannelUse | None = None
 
 
-@dataclass(slots=True)
-class _Verdict:
-    """What the program says about its values and its least time."""
-
-    fields: dict[str, Any] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-
-
 def build_record(
     request: RunRequest,
     execution: Execution,
@@ -71,18 +63,16 @@ def build_record(
 ) -> RunRecord:
     """Build the record; all figures are of the measured window but for the totals."""
     latency_ps = execution.latency_ps
-    verdict = _verdict(execution, phases)
-    found = bottleneck_of(explained.breakdown_ps, explained.blocks)
+    verdict, failures = _verdict(execution, phases)
+    found = bottleneck_of(explained.breakdown_ps, explained.blocks, latency_ps)
     findings = None if execution.findings is None else tuple(map(_finding, execution.findings))
-    is_right = (
-        verdict.fields.get("values_ok") is not False and not verdict.failures and not findings
-    )
+    is_right = verdict.get("values_ok") is not False and not failures and not findings
     outcome_notes = () if execution.outcome is None else execution.outcome.notes
     return RunRecord.of(
         explained,
         status="interrupted" if execution.is_interrupted else "complete",
         ok=is_right and not execution.is_interrupted,
-        failures=tuple(verdict.failures),
+        failures=tuple(failures),
         what=WhatRan(
             command=COMMAND,
             program=request.source.name,
@@ -107,18 +97,20 @@ def build_record(
         launches=tuple(_row(each, execution.measured) for each in execution.reports),
         findings=findings,
         notes=(*outcome_notes, *execution.notes, *explained.notes),
-        **verdict.fields,
+        **verdict,
     )
 
 
-def _verdict(execution: Execution, phases: PhaseSpread | None) -> _Verdict:
-    verdict, outcome = _Verdict(), execution.outcome
+def _verdict(execution: Execution, phases: PhaseSpread | None) -> tuple[dict[str, Any], list[str]]:
+    """Return what the program says of its values and its least time, and what is wrong with it."""
+    outcome = execution.outcome
     mean_ps = execution.latency_ps if phases is None else phases.mean_ps
     latency_ps = execution.latency_ps if phases is None else phases.min_ps
     if outcome is None:
-        return verdict
+        return {}, []
     error, bound = outcome.max_error, outcome.bound
-    verdict.fields = {
+    failures = []
+    verdict = {
         "values_ok": outcome.values_ok,
         "max_error": error if error is not None and isfinite(error) else None,
         "tolerance": outcome.tolerance,
@@ -129,11 +121,11 @@ def _verdict(execution: Execution, phases: PhaseSpread | None) -> _Verdict:
         "ratio": mean_ps / bound.total_ps if bound.total_ps and mean_ps else None,
     }
     if error is not None and not isfinite(error):
-        verdict.failures.append("some values are no finite numbers")
+        failures.append("some values are no finite numbers")
     if bound.total_ps > latency_ps:
         text = f"the latency, {format_ps(latency_ps)}, is below its lower bound"
-        verdict.failures.append(f"{text}, {format_ps(bound.total_ps)}")
-    return verdict
+        failures.append(f"{text}, {format_ps(bound.total_ps)}")
+    return verdict, failures
 
 
 def _finding(found: Finding) -> SanitizerFinding:

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import BenchError
+from tilewright.errors import BenchError, meant
 from tilewright.host import RuntimeContext
 from tilewright.interop.kernbench.detection import imports_kernbench
 from tilewright.interop.program_file import ProgramFile
@@ -59,8 +58,7 @@ def find_program(name: str) -> BenchProgram:
     """A ready program by its name."""
     program = PROGRAMS.get(name)
     if program is None:
-        near = get_close_matches(name, PROGRAMS, n=1)
-        fix = f"did you mean {near[0]!r}?" if near else "run: tilewright list"
+        fix = meant(name, PROGRAMS, "run: tilewright list")
         expected = "a ready program or a Python file (name.py)"
         raise BenchError("run", f"no program {name!r}", expected, fix)
     return program

@@ -130,10 +130,7 @@ def compare(options: CompareOptions) -> Outcome:
         record = compare_flows(spec, tell=tell)
     if options.plot is not None:
         write_quality_plot(options.plot, record)
-    is_interrupted = record.status == "interrupted"
-    return Outcome(
-        record, quality_view(record), passed=not is_interrupted, is_interrupted=is_interrupted
-    )
+    return Outcome(record, quality_view(record))
 
 
 def _spec(options: CompareOptions) -> CompareSpec:

@@ -207,10 +207,11 @@ def decode_view(record: AttentionDecodeRecord) -> RenderableType:
     table.add_row("of the HBM's peak", *(f"{100 * each.hbm_fraction:.0f} %" for each in both))
     for name in dict.fromkeys(stage.name for each in reversed(both) for stage in each.stages):
         table.add_row(f"  {name}", *(_stage_text(each, name) for each in both))
+    layers = "a layer does" if sizes.layers == 1 else f"{sizes.layers} layers do"
     lines = [
         f"speed-up {record.speedup:.2f}, of {record.bytes_bound_speedup:.2f} by bytes",
         f"pages chosen by {record.selection}; {_values_text(record)}",
-        f"{record.tokens_per_s:,.0f} tokens/s, were attention all that {_layers(sizes.layers)}",
+        f"{record.tokens_per_s:,.0f} tokens/s, were attention all that {layers}",
         f"bottleneck: {record.sparse.bottleneck}",
         *(() if record.findings is None else (f"sanitizer: {len(record.findings)} findings",)),
         *(record.findings or ()),
@@ -230,10 +231,6 @@ def _spread_text(attention: DecodeAttention) -> str:
 
 def _mean_text(attention: DecodeAttention) -> str:
     return f"{format_ps(attention.figure_ps)} {width_text(attention.phases)}".rstrip()
-
-
-def _layers(number: int) -> str:
-    return "a layer does" if number == 1 else f"{number} layers do"
 
 
 def _stage_text(attention: DecodeAttention, name: str) -> str:

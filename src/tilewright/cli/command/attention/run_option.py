@@ -14,6 +14,8 @@ from tilewright.attention.flow.lint import EXACT_SELECTION
 from tilewright.attention.graph import DType, FlowKind, Geometry, Graph, dtypes_of
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import StateAdvance
+from tilewright.attention.verify import geometries
+from tilewright.attention.verify.check import ROPE_WIDTH
 from tilewright.cli.command.attention.option import HeadDimOption, StateAdvanceOption
 from tilewright.cli.option import (
     NameOption,
@@ -29,7 +31,6 @@ from tilewright.interop.vortex import find_flow
 from tilewright.models import MlaShape, ModelShape
 
 CONTEXT, BATCH = 4096, 2  # tokens and requests, unless they are said
-ROPE_WIDTH = 64  # of a latent; the rest of --head-dim is its value
 
 
 class PlacementWish(StrEnum):
@@ -255,27 +256,20 @@ def _check_kind(label: str, flow: FlowBase, shape: ModelShape) -> None:
 
 
 def _geometry(options: RunOptions, flow: FlowBase, dtype: DType) -> Geometry:
-    page_size, group, dtypes = options.page_size, options.group or 4, dtypes_of(dtype)
     if flow.kind is FlowKind.MLA:
-        width = options.head_dim or 512 + ROPE_WIDTH
-        _check_latents(width, options.kv_heads)
-        return Geometry.mla(
-            page_size=page_size,
-            kv_lora_rank=width - ROPE_WIDTH,
-            qk_rope_head_dim=ROPE_WIDTH,
-            query_heads=group,
-            **dtypes,
-        )
-    head_dim = options.head_dim or 128
-    return Geometry.gqa(page_size=page_size, head_dim=head_dim, query_heads=group, **dtypes)
+        _check_latents(options.head_dim, options.kv_heads)
+    sizes = geometries(
+        page_size=options.page_size, head_dim=options.head_dim, query_heads=options.group or 4
+    )
+    return replace(sizes[flow.kind], **dtypes_of(dtype))
 
 
-def _check_latents(width: int, kv_heads: int | None) -> None:
+def _check_latents(width: int | None, kv_heads: int | None) -> None:
     """Refuse sizes that latents do not have."""
     if kv_heads not in (None, 1):
         found, expected = f"--kv-heads {kv_heads} for an MLA flow", "1: all heads share one latent"
         raise UsageError("command line", found, expected, "say --group for the query heads")
-    if width <= ROPE_WIDTH:
+    if width is not None and width <= ROPE_WIDTH:
         found = f"--head-dim {width} for an MLA flow"
         expected = f"more than the {ROPE_WIDTH} channels that carry positions"
         raise UsageError("command line", found, expected, "say 576, or leave it out")

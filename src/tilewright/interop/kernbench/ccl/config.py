@@ -4,7 +4,6 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.resources import files
@@ -14,7 +13,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from tilewright.collectives.config import parse_config
-from tilewright.errors import CodeRefusedError, CollectiveError, SpecError
+from tilewright.errors import CodeRefusedError, CollectiveError, SpecError, meant
 from tilewright.interop.foreign_names import LIBRARY
 from tilewright.machine.file.yaml_text import Scalar, Section, Value, load_yaml_with_lines
 from tilewright.trust import check_code_allowed
@@ -124,8 +123,7 @@ def resolve_algorithm_config(cfg: Mapping[str, Any], name: str | None = None) ->
     else:
         at = "algorithms"
     if name not in entries:
-        near = get_close_matches(str(name), entries, n=1)
-        fix = f"did you mean {near[0]!r}?" if near else "add an entry under algorithms"
+        fix = meant(name, entries, "add an entry under algorithms")
         expected = f"one of {', '.join(entries)}" if entries else "an algorithm that has an entry"
         raise SpecError(where(at), f"the algorithm {name!r}", expected, fix)
     merged = {key: value for key, value in defaults.items() if key != "algorithm"} | entries[name]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, assert_never
 
-from tilewright.errors import SpecError
+from tilewright.errors import SpecError, meant
 from tilewright.interop.kernbench.topology.document import KeyPath, TopologyDocument
 from tilewright.interop.kernbench.topology.keys import (
     KEYS,
@@ -198,8 +198,8 @@ def _read_words(reading: Reading, path: KeyPath, fate: Names, value: object) -> 
             expected = f"[{', '.join(fate.choices)}], in this order: the layout here has no other"
             return Problem(_shown(value), expected, "write all four, and change pe_per_corner")
     elif value not in fate.choices:
-        near = near_names(value, fate.choices) if isinstance(value, str) else []
-        fix = f"did you mean {near[0]!r}?" if near else "choose one of them"
+        word = value[:80] if isinstance(value, str) else ""
+        fix = meant(word, fate.choices, "choose one of them")
         return Problem(_shown(value), f"one of {', '.join(fate.choices)}", fix)
     reading.words[path] = tuple(str(word) for word in words)
     return None
