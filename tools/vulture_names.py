@@ -299,6 +299,7 @@ _.SHUFFLED
 _.SimpleMemory
 _.active_parameters
 _.cancel
+_.customers
 _.emitted_ops
 _.failures_by_phase
 _.is_words

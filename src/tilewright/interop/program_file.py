@@ -111,22 +111,17 @@ class ProgramFile:
 def _remedy(error: BaseException) -> str:
     """Return what to do about an error of Python: a package to install, a name that is near."""
     if isinstance(error, ModuleNotFoundError):
-        return _install(error.name or "")
+        package = (error.name or "").partition(".")[0]
+        if package in EXTRAS:
+            extra = EXTRAS[package]
+            return f"install {package}: run pip install --editable '.[{extra}]' in the checkout"
+        return f"install {package or 'it'}, or correct the import"
     if isinstance(error, AttributeError):
         known = [name for name in dir(error.obj) if not name.startswith("_")]
         near = get_close_matches(error.name or "", known, n=1)
         if near:
             return f"did you mean {near[0]!r}?"
     return "correct the program"
-
-
-def _install(module: str) -> str:
-    """Return how to get a module that an import did not find."""
-    package = module.partition(".")[0]
-    extra = EXTRAS.get(package)
-    if extra is not None:
-        return f"install {package}: run pip install --editable '.[{extra}]' in the checkout"
-    return f"install {package or 'it'}, or correct the import"
 
 
 def _is_in(module: ModuleType, folder: str) -> bool:

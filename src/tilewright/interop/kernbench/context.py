@@ -125,19 +125,16 @@ class RuntimeContext:
     ) -> Tensor:
         """Return a tensor of zeros: mapped, then written, all its shards at the same time."""
         tensor = self.empty(shape, dtype, dp=dp, name=name)
-        waits = []
-        for shard in tensor.shards:
-            handle = self.submit(
-                MemoryWriteMsg(
-                    correlation_id=self.correlation_id,
-                    request_id=f"deploy_{tensor.name}_pe{shard.pe}",
-                    dst_sip=shard.sip, dst_cube=shard.cube, dst_pe=shard.pe,
-                    dst_pa=shard.pa, nbytes=shard.nbytes, pattern="zero",
-                    target_cubes=(shard.cube,), target_pe=shard.pe,
-                )
-            )  # fmt: skip
-            waits.append((handle, shard))
-        for handle, shard in waits:
+        messages = [
+            MemoryWriteMsg(
+                self.correlation_id, f"deploy_{tensor.name}_pe{shard.pe}",
+                shard.sip, shard.cube, shard.pe, shard.pa, shard.nbytes,
+                pattern="zero", target_cubes=(shard.cube,), target_pe=shard.pe,
+            )
+            for shard in tensor.shards
+        ]  # fmt: skip
+        handles = [self.submit(message) for message in messages]
+        for handle, shard in zip(handles, tensor.shards, strict=True):
             place = {"sip": shard.sip, "cube": shard.cube, "pe": shard.pe, "nbytes": shard.nbytes}
             self.wait(handle, _meta={"phase": "memory_write", "name": tensor.name, **place})
         return tensor

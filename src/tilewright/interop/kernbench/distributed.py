@@ -1,10 +1,10 @@
 """``torch.distributed`` of KernBench programs: ``kernbench.runtime_api.distributed``."""
 
-import weakref
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tilewright.collectives.operation import Reduction
 from tilewright.errors import CollectiveError, ProgramError, UnknownAttributeError
@@ -49,7 +49,7 @@ class DistributedContext:
         self.context = context
         self.validators = ValidatorRegistry()
         self._joined: dict[Member, AhbmCCLBackend] = {}
-        _latest[:] = [weakref.ref(self)]
+        _latest[BACKEND] = self
 
     # -- groups ----------------------------------------------------------------------------------
 
@@ -249,17 +249,16 @@ def _world_size(said: object) -> int:
     return size
 
 
-_latest: list[weakref.ref[DistributedContext]] = []  # of the context that was made last
+_latest = WeakValueDictionary[str, DistributedContext]()  # of the context that was made last
 
 
 def latest_distributed(where: str) -> DistributedContext:
     """Return ``torch.distributed`` of the newest context; refuse a call without any."""
-    for reference in _latest:
-        found = reference()
-        if found is not None:
-            return found
-    fix = "make a RuntimeContext first"
-    raise ProgramError(where, "no runtime context", "one whose ranks are meant", fix)
+    found = _latest.get(BACKEND)
+    if found is None:
+        fix = "make a RuntimeContext first"
+        raise ProgramError(where, "no runtime context", "one whose ranks are meant", fix)
+    return found
 
 
 def _check_tensor(where: str, tensor: object) -> None:

@@ -34,6 +34,7 @@ from tilewright.interop.kernbench.message_send import (
 )
 from tilewright.interop.kernbench.names import current_registry
 from tilewright.interop.kernbench.topology import Topology
+from tilewright.interop.kernbench.topology.keys import CORNERS
 from tilewright.interop.kernbench.value import Completion, RequestHandle, ValueProgramError
 from tilewright.machine.build import Machine
 from tilewright.runtime.request import Request
@@ -56,10 +57,6 @@ class _Submitted:
     message: Any
     sent: Sent
     failures: list[TilewrightError] = field(default_factory=list)
-
-    @property
-    def is_completed(self) -> bool:
-        return all(request.is_completed for request in self.sent.requests)
 
     def completion(self) -> Completion:
         if self.failures:
@@ -184,7 +181,7 @@ class GraphEngine:
         message adds: ``data`` of a read, ``path`` of a transfer, the parts of a launch's latency.
         """
         submitted = self._find(handle)
-        if not submitted.is_completed:
+        if not all(request.is_completed for request in submitted.sent.requests):
             where = f"get_completion({handle!r})"
             fix = "wait for it first: engine.wait(handle)"
             raise RequestError(where, "a message that is under way", "a complete one", fix)
@@ -199,7 +196,6 @@ class GraphEngine:
         return submitted
 
 
-CORNERS = ("NW", "NE", "SW", "SE")
 COUNTS = (
     ("system", "sips", "count"),
     ("system", "sips", "cubes_per_sip"),

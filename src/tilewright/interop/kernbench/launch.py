@@ -53,7 +53,10 @@ def plan_launch(
     are those of the context's device, for policies that name none.
     """
     where = f"launch {name!r}" if isinstance(name, str) else "launch"
-    _check_kernel(where, name, function)
+    if not isinstance(name, str) or not callable(function):
+        found = f"an object of {type(name).__name__}, then one of {type(function).__name__}"
+        fix = "write torch.launch('name', kernel, ...)"
+        raise KernelError(where, found, "a name, then a function", fix)
     arguments = _positional(where, function, args, kwargs)
     tensors = [each for each in arguments if isinstance(each, Tensor)]
     target_pe = _union(tensor.in_machine.target_pe for tensor in tensors)
@@ -74,13 +77,6 @@ def plan_launch(
         for sip in sips
     }
     return LaunchPlan(messages, target_pe, tuple(notes))
-
-
-def _check_kernel(where: str, name: object, function: object) -> None:
-    if not isinstance(name, str) or not callable(function):
-        found = f"an object of {type(name).__name__}, then one of {type(function).__name__}"
-        fix = "write torch.launch('name', kernel, ...)"
-        raise KernelError(where, found, "a name, then a function", fix)
 
 
 def _positional(
@@ -171,10 +167,7 @@ def _message_argument(value: Argument, sip: int) -> TensorArg | ScalarArg:
         return ScalarArg(dtype="f32" if isinstance(value, float) else "i32", value=value)
     shards = _shards_for(value, sip)
     first = min(shard.offset_bytes for shard in shards)
-    return TensorArg(
-        shards=tuple(shards),
-        va_base=value.va_base + first,
-    )
+    return TensorArg(tuple(shards), value.va_base + first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 from tilewright.errors import PlacementError, UnknownAttributeError
 from tilewright.interop.kernbench.value import dtype_of_size, whole_number
 from tilewright.runtime.placement import policy as ours
-from tilewright.runtime.placement.placement import Placement, Targets, place
+from tilewright.runtime.placement.placement import Targets, place
 
 WORDS = tuple(word.value for word in ours.LayoutWord)
 PAGE_BYTES = 1  # of a placement that is arithmetic alone: no page is taken
@@ -115,11 +115,7 @@ ShardSpec(sip=0, cube=0, pe=1, offset_bytes=32, nbytes=32)]
         sips = (target_sip,)
     targets = Targets(sips, tuple(range(num_cubes)), tuple(range(num_pe)))
     dtype = dtype_of_size(itemsize)
-    return shard_specs(place("shape", tuple(shape), dtype, dp.ours, targets, PAGE_BYTES))
-
-
-def shard_specs(placement: Placement) -> list[ShardSpec]:
-    """Return the shards of a placement as KernBench names their fields."""
+    placement = place("shape", tuple(shape), dtype, dp.ours, targets, PAGE_BYTES)
     return [
         ShardSpec(shard.home.sip, shard.home.cube, shard.home.pe, shard.offset, shard.num_bytes)
         for shard in placement.shards

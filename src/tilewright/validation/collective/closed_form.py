@@ -16,15 +16,9 @@ from tilewright.collectives.operation import Call, Operation, goal_of, start_of
 from tilewright.collectives.plan import Plan, Script, check_plan, ring_gather
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_NS, PS_PER_US
-from tilewright.validation.collective.run import (
-    Network,
-    Wiring,
-    full,
-    grid,
-    neighbour_cycle,
-    run_plans,
-)
+from tilewright.validation.collective.run import Wiring, run_plans
 from tilewright.validation.finding import Finding, Row, exact, printed, ramp
+from tilewright.validation.network import Network, full, neighbour_cycle
 
 
 def table_plan(algorithm: str, operation: Operation, num_ranks: int, lane: int = 0) -> Plan:
@@ -145,7 +139,7 @@ def _rows(ranks: int) -> int:
 
 
 def _torus(ranks: int) -> Network:
-    return grid(_rows(ranks), ranks // _rows(ranks), wraps=True)
+    return Network(_rows(ranks), ranks // _rows(ranks), wraps=True)
 
 
 def _torus_plan(ranks: int) -> Plan:
@@ -159,7 +153,7 @@ def _ring(operation: Operation) -> Callable[[int], Plan]:
 
 
 def _closed_line(ranks: int) -> Network:
-    return grid(1, ranks, wraps=True)
+    return Network(1, ranks, wraps=True)
 
 
 LAWS = (
@@ -181,7 +175,7 @@ LAWS = (
     Law("CO7 torus all-reduce", _torus_plan, _torus,
         lambda p: 2 * (_rows(p) + p // _rows(p) - 2), _twice, _rest, "44.700"),
     Law("CO8 ring of neighbours on a mesh", _ring(Operation.ALL_REDUCE),
-        lambda p: grid(_rows(p), p // _rows(p)), lambda p: 2 * (p - 1), _twice, _rest, "50.700",
+        lambda p: Network(_rows(p), p // _rows(p)), lambda p: 2 * (p - 1), _twice, _rest, "50.700",
         lambda p: neighbour_cycle(_rows(p), p // _rows(p))),
 )  # fmt: skip
 

@@ -20,7 +20,14 @@ from tilewright.engine import (
     build_engine,
 )
 from tilewright.validation.engine_run import FLIT_BYTES, Routes, finish
-from tilewright.validation.workload import LinkSpec, MeshSpec, Message, NetworkLoad, mesh_load
+from tilewright.validation.workload import (
+    LinkSpec,
+    MeshSpec,
+    Message,
+    NetworkLoad,
+    alone_ps,
+    mesh_load,
+)
 
 SOURCE = -1
 Queue = tuple[int, int]  # input and virtual channel
@@ -240,12 +247,10 @@ def wrong_queues(run: Run) -> int:
 def least_ps(load: NetworkLoad) -> int:
     """A floor of the last delivery: every link's work, and every message's way if it were alone."""
     work_ps = [0] * len(load.links)
-    alone_ps = 0
+    longest_ps = 0
     for message in load.messages:
-        links = [load.links[number] for number in message.links]
-        head_ps = sum(link.flit_ps + link.latency_ps for link in links)
-        rest_ps = (message.flits - 1) * max(link.flit_ps for link in links)
-        alone_ps = max(alone_ps, message.at_ps + head_ps + rest_ps)
+        way = [load.links[number] for number in message.links]
+        longest_ps = max(longest_ps, message.at_ps + alone_ps(way, message.flits))
         for number in message.links:
             work_ps[number] += message.flits * load.links[number].flit_ps
-    return max(alone_ps, *work_ps)
+    return max(longest_ps, *work_ps)

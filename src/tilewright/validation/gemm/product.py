@@ -165,10 +165,8 @@ def oracles() -> Iterator[Row]:
         yield f"{name}: last cycle", partial(check_last_cycle, case=case)
         yield f"{name}: utilisation", partial(check_utilisation, case=case)
     yield f"GE {NUM_SHAPES} shapes on a dot array: cycles unlike its steps", check_dot_arrays
-    yield (
-        f"GE {NUM_SHAPES} shapes on a systolic array: cycles unlike its cells",
-        check_systolic_arrays,
-    )
+    systolic = f"GE {NUM_SHAPES} shapes on a systolic array: cycles unlike its cells"
+    yield systolic, check_systolic_arrays
     for what, side, rate in (("multiply", 128, 512_000), ("load", 64, 64_000)):
         check = partial(check_tiles, tiles=50, side=side, bytes_per_us=rate)
         yield f"QU6 50 tiles of {side}^3, bound by {what}", check

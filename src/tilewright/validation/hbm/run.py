@@ -15,7 +15,7 @@ from tilewright.errors import InternalError
 from tilewright.machine.address import build_slice_map
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
-from tilewright.validation.engine_run import finish
+from tilewright.validation.engine_run import ends_of, finish
 from tilewright.validation.finding import Times, gb_per_s
 
 WIRE = ServerSpec("wire", bytes_per_us=10**9, latency_ps=1)  # answers must come back somehow
@@ -113,10 +113,7 @@ def run_accesses(spec: BankedSpec, accesses: Sequence[Access], kind: EngineKind)
             tag=access.address,
         )
     finish(engine, graph)
-    times_ps, numbers = engine.take_effect_columns()
-    done_ps = np.empty(len(accesses), np.int64)
-    done_ps[numbers] = times_ps
-    return StreamRun(done_ps, engine.memory_counters(server))
+    return StreamRun(ends_of(engine), engine.memory_counters(server))
 
 
 def burst_ends_ps(

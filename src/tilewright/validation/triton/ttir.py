@@ -90,9 +90,8 @@ class _Evaluator:
 
     def call(self, name: str, arguments: Sequence[Any]) -> list[Any]:
         names, start = self.functions[name]
-        inner = _Evaluator(self.lines, self.functions, dict(zip(names, arguments, strict=True)))
-        inner.values = {f"%{key}": value for key, value in inner.values.items()}
-        return inner.block(start)[0]
+        values = {f"%{key}": value for key, value in zip(names, arguments, strict=True)}
+        return _Evaluator(self.lines, self.functions, values).block(start)[0]
 
     def block(self, place: int) -> tuple[list[Any], int]:
         """Run lines up to the end of a region: what it yields, and where it ends."""
@@ -140,12 +139,9 @@ class _Evaluator:
         has_result = re.match(r"%[\w:-]+ = ", line) is not None
         result, _, rest = line.partition(" = ") if has_result else ("", "", line)
         op = rest.split(" ", 1)[0]
-        if op == "scf.for":
-            return self._for(result, rest, place)
-        if op == "scf.if":
-            return self._if(result, rest, place)
-        if op == "scf.while":
-            return self._while(result, rest, place)
+        nested = {"scf.for": self._for, "scf.if": self._if, "scf.while": self._while}
+        if op in nested:
+            return nested[op](result, rest, place)
         self.bind(result, self.operation(op, rest[len(op) :].strip()))
         return place + 1
 

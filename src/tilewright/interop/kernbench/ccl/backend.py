@@ -8,7 +8,13 @@ from typing import Any, Protocol
 from tilewright.collectives.tuning import RING_KEYS
 from tilewright.errors import CollectiveError
 from tilewright.interop.kernbench.ccl.algorithms.intercube_allreduce import RING_1D
-from tilewright.interop.kernbench.ccl.config import DTYPE, SIP_RANK, AlgorithmConfig, load_algorithm
+from tilewright.interop.kernbench.ccl.config import (
+    DTYPE,
+    SIP_RANK,
+    AlgorithmConfig,
+    load_algorithm,
+    with_defaults,
+)
 from tilewright.interop.kernbench.ccl.install import install_wiring
 from tilewright.interop.kernbench.ccl.validator import ValidatorRegistry
 from tilewright.interop.kernbench.ccl.wiring import (
@@ -81,14 +87,11 @@ class AhbmCCLBackend:
             config.name,
             config.source,
         )
-        self._check_ranks(where)
-        self._wiring = plan_wiring(where, machine, self.algorithm, config, self.world)
-
-    def _check_ranks(self, where: str) -> None:
         if self.algorithm.topology == INTERCUBE and not self.world.ranks_are_sips:
-            found = f"{self.world.size} ranks on {len(self._context.sips)} SIPs"
+            found = f"{self.world.size} ranks on {len(context.sips)} SIPs"
             fix = "leave world_size out, or name another algorithm"
-            raise CollectiveError(where, found, f"SIPs as the ranks of {self.config.name!r}", fix)
+            raise CollectiveError(where, found, f"SIPs as the ranks of {config.name!r}", fix)
+        self._wiring = plan_wiring(where, machine, self.algorithm, config, self.world)
 
     @property
     def rank(self) -> int | None:
@@ -155,7 +158,8 @@ class AhbmCCLBackend:
             raise CollectiveError(WHERE, found, expected, fix)
         if self.world.ranks_are_sips and self.algorithm.takes(SIP_RANK):
             constants[SIP_RANK] = self._sip_rank("its rank in the kernel")
-        return self.algorithm.kernel_with(**constants)
+        kernel = self.algorithm.kernel
+        return with_defaults(kernel, constants) if constants else kernel
 
     def _arguments(self, tensor: Tensor) -> tuple[Any, ...]:
         n_elem = tensor.shards[0].nbytes // dtype_itemsize(tensor.dtype)
@@ -175,7 +179,11 @@ class AhbmCCLBackend:
                 "sip_topo_h": exchange.rows,
             }
             if columns * rows > 1:
-                self._note_cubes(tensor, columns * rows)
+                self._note(
+                    f"all_reduce of tensor {tensor.name!r}: its shards on {columns * rows} cubes"
+                    " are added up too, as in KernBench; a tensor on one cube, or copies, are"
+                    " summed over ranks alone"
+                )
         return self.algorithm.arguments(self.world.size, n_elem, facts)
 
     def _sip_rank(self, why: str) -> int:
@@ -184,12 +192,6 @@ class AhbmCCLBackend:
             fix = "call it in a worker a SIP: torch.multiprocessing.spawn"
             raise CollectiveError(WHERE, found, f"a worker a SIP ({why})", fix)
         return self.rank or 0
-
-    def _note_cubes(self, tensor: Tensor, num_cubes: int) -> None:
-        self._note(
-            f"all_reduce of tensor {tensor.name!r}: its shards on {num_cubes} cubes are added up"
-            " too, as in KernBench; a tensor on one cube, or copies, are summed over ranks alone"
-        )
 
     def _note(self, text: str) -> None:
         """Add a note to the run, once."""
@@ -240,9 +242,8 @@ class AhbmCCLBackend:
         if missed:
             where = f"PE {missed[0].pe} of cube {missed[0].cube}"
             found = f"tensor {tensor.name!r} with a shard on {where}"
-            expected = f"what {self.config.name!r} works on: PE 0 of cube 0"
-            if is_intercube:
-                expected = f"what {self.config.name!r} works on: PE 0 of each cube"
+            which = "each cube" if is_intercube else "cube 0"
+            expected = f"what {self.config.name!r} works on: PE 0 of {which}"
             raise CollectiveError(WHERE, found, expected, ONE_PE)
 
     def _check_tiles(self, tensor: Tensor) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from tilewright.collectives.config import parse_config
 from tilewright.errors import CodeRefusedError, CollectiveError, SpecError
 from tilewright.interop.foreign_names import LIBRARY
-from tilewright.machine.file.yaml_text import Scalar, Section, Value, load_yaml_with_lines
+from tilewright.machine.file.yaml_text import Items, Scalar, Value, load_yaml_with_lines
 from tilewright.trust import check_code_allowed
 
 FILE_NAME = "ccl.yaml"
@@ -80,7 +80,7 @@ def load_ccl_config(path: str | Path | None = None) -> CclConfig:
     tree = load_yaml_with_lines(file, "a ccl.yaml")
     checked = parse_config(file)  # refuses unknown keys and wrong values
     lines: dict[str, int] = {}
-    content = {"defaults": {}, "algorithms": {}} | _plain(tree, "", lines)
+    content = {"defaults": {}, "algorithms": {}, **_plain(tree, "", lines)}
     return CclConfig(content, file, lines, checked.without_effect)
 
 
@@ -136,23 +136,20 @@ def resolve_algorithm_config(cfg: Mapping[str, Any], name: str | None = None) ->
     return found
 
 
-def _plain(section: Section, path: str, lines: dict[str, int]) -> dict[str, Any]:
-    """Return a section as a dictionary, and note the line of each key."""
+def _plain(value: Value, path: str, lines: dict[str, int]) -> Any:
+    """Return what a tree says without places, and note the line of each key."""
+    match value:
+        case Scalar():
+            return value.value
+        case Items():
+            return [_plain(each, path, lines) for each in value.values]
     found: dict[str, Any] = {}
-    for key, entry in section.entries.items():
+    for key, entry in value.entries.items():
         key_path = f"{path}.{key}" if path else key
         if entry.place.line is not None:
             lines[key_path] = entry.place.line
-        found[key] = _value(entry.value, key_path, lines)
+        found[key] = _plain(entry.value, key_path, lines)
     return found
-
-
-def _value(value: Value, path: str, lines: dict[str, int]) -> Any:
-    if isinstance(value, Section):
-        return _plain(value, path, lines)
-    if isinstance(value, Scalar):
-        return value.value
-    return [_value(each, path, lines) for each in value.values]
 
 
 OURS = "tilewright.interop.kernbench"
@@ -194,10 +191,6 @@ class Algorithm:
                 fix = "rename it, or give it a default"
                 raise CollectiveError(f"algorithm {self.name!r}", found, expected, fix)
         return tuple(self.kernel_args(world_size, n_elem, **wanted))
-
-    def kernel_with(self, **constants: Any) -> Callable[..., Any]:
-        """Return the kernel with other defaults for some of its parameters."""
-        return with_defaults(self.kernel, constants) if constants else self.kernel
 
 
 def load_algorithm(config: AlgorithmConfig) -> Algorithm:
