@@ -314,7 +314,6 @@ _.num_free_pages
 _.num_holes
 _.num_live
 _.num_simulated
-_.num_transfers
 _.read_offsets
 _.resume
 _.reused_selections

@@ -18,11 +18,7 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.bench.peers import collector_at_rest, load_peer
 from tilewright.records import installed_versions
-from tilewright.records.bench import (
-    AttentionBenchRecord,
-    AttentionWorkload,
-    SelectionRow,
-)
+from tilewright.records.bench import AttentionBenchRecord, AttentionWorkload, SelectionRow
 from tilewright.units import ROW_TOLERANCES
 
 REQUIRED_RATIO = 4.0

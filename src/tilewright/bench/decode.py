@@ -18,12 +18,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import CodegenError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import installed_versions
-from tilewright.records.bench import (
-    AblationRow,
-    DecodeBenchRecord,
-    DecodeWorkload,
-    SimulationCost,
-)
+from tilewright.records.bench import AblationRow, DecodeBenchRecord, DecodeWorkload, SimulationCost
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 

@@ -99,10 +99,7 @@ def run_engine_bench(*, progress: Progress, seed: int = 1, rounds: int = 5) -> E
         rows += _rows(workload.name, _measure(runners, rounds))
     progress("a slice of the open loop at flit level")
     part = mesh_load(MeshSpec(SIDE), 300, LOAD, seed)
-    in_flits: dict[str, Runner] = {
-        FLITS: partial(peer.run_flits, part),
-        **_engine_runners(part),
-    }
+    in_flits: dict[str, Runner] = {FLITS: partial(peer.run_flits, part), **_engine_runners(part)}
     rows += _rows(SLICE, _measure(in_flits, 2))
     progress("growth from 64 to 1024 nodes")
     growth = _measure_growth(seed, rounds)

@@ -6,12 +6,7 @@ from functools import partial
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
-from tilewright.engine import (
-    EngineKind,
-    EngineSpec,
-    ServerSpec,
-    TaskGraph,
-)
+from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, reverse_link
 from tilewright.machine.spec import PcieSpec

@@ -36,11 +36,7 @@ TABLES: Mapping[OracleGroup, tuple[Callable[[], Iterable[Row]], ...]] = MappingP
         OracleGroup.LINKS: (link.oracles,),
         OracleGroup.GEMM: (product.oracles,),
         OracleGroup.ROOFLINE: (roofline.oracles,),
-        OracleGroup.COLLECTIVES: (
-            closed_form.oracles,
-            collective_bound.oracles,
-            machine.oracles,
-        ),
+        OracleGroup.COLLECTIVES: (closed_form.oracles, collective_bound.oracles, machine.oracles),
         OracleGroup.CONSERVATION: (conservation.oracles, replay.oracles),
         OracleGroup.ADDRESSES: (address.oracles,),
         OracleGroup.TRITON: (scalar.oracles,),

@@ -100,10 +100,6 @@ class ClosedLoop:
         steps = [step for program in self.programs for step in program]
         return sum(len(step.request_links) + len(step.response_links) for step in steps)
 
-    @property
-    def num_transfers(self) -> int:
-        return 2 * sum(len(program) for program in self.programs)
-
 
 def request_id(program: int, step: int) -> int:
     return program * ID_STRIDE + 2 * step

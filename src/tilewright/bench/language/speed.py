@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from importlib import metadata
 from math import prod
 from statistics import median
@@ -29,12 +30,7 @@ from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
 from tilewright.programs.check import row_error
 from tilewright.records import installed_versions
-from tilewright.records.bench import (
-    GemmFigures,
-    LanguageBenchRecord,
-    LanguageRow,
-    TritonRatios,
-)
+from tilewright.records.bench import GemmFigures, LanguageBenchRecord, LanguageRow, TritonRatios
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
 from tilewright.units import PS_PER_S, PS_PER_US, ROW_TOLERANCES
 
@@ -106,13 +102,8 @@ def _compare(
     placed = {name: workspace.place(array, pes) for name, array in arrays.items()}
     kernel = getattr(kernels, case.kernel)
 
-    def launch() -> LaunchResult:
-        call: dict[str, Any] = {**placed, **case.numbers}
-        return workspace.launch(kernel, grid=case.grid, pes=pes, **call)
-
-    def ask() -> float:
-        seconds: float = interpreter.run(case.kernel, case.grid, {})
-        return seconds
+    call: dict[str, Any] = {**placed, **case.numbers}
+    launch = partial(workspace.launch, kernel, grid=case.grid, pes=pes, **call)
 
     def act() -> float:
         start = time.perf_counter()
@@ -125,7 +116,7 @@ def _compare(
     progress(f"{case.name}: {spec.rounds} turns here")
     seconds = _turns(spec.rounds, act)
     progress(f"{case.name}: {spec.rounds} turns in Triton's interpreter")
-    theirs = _turns(spec.rounds, ask)
+    theirs = _turns(spec.rounds, partial(interpreter.run, case.kernel, case.grid, {}))
     error = row_error(workspace.read(placed["out_ptr"]), interpreter.fetch("out_ptr"))
     return LanguageRow(
         kernel=case.name,

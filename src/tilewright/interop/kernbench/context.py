@@ -3,7 +3,6 @@
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -71,6 +70,7 @@ class RuntimeContext:
         self.accelerator = Accelerator(self.ahbm)
         self.multiprocessing = Multiprocessing(host)
         self.distributed = DistributedContext(self)
+        self.install_ipcq = self.distributed.install_ipcq
         self.traces: list[dict[str, Any]] = []  # of waits that were given fields to add
         self._handles: list[RequestHandle] = []
         self._completed: set[RequestHandle] = set()
@@ -218,16 +218,6 @@ class RuntimeContext:
         for handle, _, fields in deferred:
             self.wait(handle, _meta=fields)
         return deferred[-1][0]
-
-    def install_ipcq(
-        self,
-        algorithm: str | None = None,
-        ccl_yaml: str | Path | None = None,
-        world_size_override: int | None = None,
-        rank_to_pe: Sequence[tuple[int, int, int]] | None = None,
-    ) -> Any:
-        """Install the rings of an algorithm of ``ccl.yaml``; the next launches use them."""
-        return self.distributed.install_ipcq(algorithm, ccl_yaml, world_size_override, rank_to_pe)
 
     # -- its life --------------------------------------------------------------------------------
 

@@ -14,12 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import KernelError
-from tilewright.interop.kernbench.message import (
-    KernelLaunchMsg,
-    KernelRef,
-    ScalarArg,
-    TensorArg,
-)
+from tilewright.interop.kernbench.message import KernelLaunchMsg, KernelRef, ScalarArg, TensorArg
 from tilewright.interop.kernbench.tensor import TargetPe, Tensor
 from tilewright.interop.kernbench.value import ValueProgramError
 

@@ -9,11 +9,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from tilewright.interop.kernbench.ccl.config import DTYPE, with_defaults
-from tilewright.interop.kernbench.distributed import (
-    BACKEND,
-    DistributedContext,
-    latest_distributed,
-)
+from tilewright.interop.kernbench.distributed import BACKEND, DistributedContext, latest_distributed
 from tilewright.interop.kernbench.placement import DPPolicy
 from tilewright.interop.kernbench.tensor import Tensor
 from tilewright.interop.kernbench.value import (

@@ -26,6 +26,7 @@ from tilewright.validation.conservation.run import (
     least_ps,
     overtaken,
     overused,
+    ports_ps,
     seeded_runs,
     too_fast,
     wrong_bytes,
@@ -145,14 +146,10 @@ def check_engine_fires(kind: EngineKind, *, counter: str, amount: int) -> Findin
 
 def _breaks_share(ports: int, packets: int, controllers: int, kind: EngineKind) -> bool:
     """If ports of one flit a cycle, dealt to such controllers, get more than one of these has."""
-    engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS))
-    shared = [engine.add_server(ServerSpec(f"controller{n}", RATE)) for n in range(controllers)]
-    graph = TaskGraph()
-    for port in range(ports):
-        link = engine.add_server(ServerSpec(f"port{port}", RATE))
-        route = engine.add_route([link, shared[port % controllers]])
-        graph.transfer(route, packets * PACKET_FLITS * FLIT_BYTES)
-    return finish(engine, graph) < ports * packets * PACKET_FLITS * 1_000
+    spec, flits = EngineSpec(FLIT_BYTES, PACKET_FLITS), packets * PACKET_FLITS
+    num_bytes = flits * FLIT_BYTES
+    end_ps = ports_ps(kind, spec, RATE, ports=ports, num_bytes=num_bytes, controllers=controllers)
+    return end_ps < ports * flits * 1_000
 
 
 def check_shared_end(kind: EngineKind, *, controllers: int) -> Finding:

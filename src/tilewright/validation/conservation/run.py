@@ -14,6 +14,7 @@ from tilewright.engine import (
     Engine,
     EngineKind,
     EngineSpec,
+    ServerSpec,
     Statistics,
     TaskGraph,
     TraceRecord,
@@ -108,6 +109,19 @@ def _engine_of(load: NetworkLoad, kind: EngineKind) -> tuple[Engine, TaskGraph]:
         graph.transfer(route, message.flits * FLIT_BYTES, message.at_ps)
     engine.set_trace(True)
     return engine, graph
+
+
+def ports_ps(
+    kind: EngineKind, spec: EngineSpec, rate: int, *, ports: int, num_bytes: int, controllers: int
+) -> int:
+    """Return when ports have sent so much each, dealt to controllers of their own rate."""
+    engine = build_engine(kind, spec)
+    shared = [engine.add_server(ServerSpec(f"controller{n}", rate)) for n in range(controllers)]
+    graph = TaskGraph()
+    for port in range(ports):
+        link = engine.add_server(ServerSpec(f"port{port}", rate))
+        graph.transfer(engine.add_route([link, shared[port % controllers]]), num_bytes)
+    return finish(engine, graph)
 
 
 def crowded_engine(seed: int, kind: EngineKind) -> Engine:

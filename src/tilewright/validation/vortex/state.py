@@ -192,11 +192,7 @@ def check_machine(kind: EngineKind, *, shape: str, placement: RowPlacement) -> F
 
 
 def _values(
-    graph: Graph,
-    data: Sequence[_Data],
-    contexts: Sequence[int],
-    index: int,
-    kept: Sequence[Floats],
+    graph: Graph, data: Sequence[_Data], contexts: Sequence[int], index: int, kept: Sequence[Floats]
 ) -> StepValues:
     """Memory before the new token: keys, summaries of complete blocks, and the state."""
     size = graph.geometry.page_size

@@ -17,12 +17,7 @@ from tilewright.interop.kernbench.ccl.config import (
 )
 from tilewright.interop.kernbench.ccl.install import install_wiring
 from tilewright.interop.kernbench.ccl.validator import ValidatorRegistry
-from tilewright.interop.kernbench.ccl.wiring import (
-    INTERCUBE,
-    plan_wiring,
-    plan_world,
-    sip_exchange,
-)
+from tilewright.interop.kernbench.ccl.wiring import INTERCUBE, plan_wiring, plan_world, sip_exchange
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.tensor import Tensor, TensorShard
 from tilewright.interop.kernbench.value import dtype_itemsize
@@ -38,11 +33,7 @@ class CollectiveContext(Protocol):
     sips: tuple[int, ...]
 
     def launch(
-        self,
-        kernel_name: str,
-        kernel_fn: Callable[..., Any],
-        *args: Any,
-        **kwargs: Any,
+        self, kernel_name: str, kernel_fn: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
         """Run a kernel on the PEs of its tensors."""
 

@@ -146,11 +146,7 @@ def sip_exchange(
 
 
 def plan_wiring(
-    where: str,
-    machine: Machine,
-    algorithm: Algorithm,
-    config: AlgorithmConfig,
-    world: RankWorld,
+    where: str, machine: Machine, algorithm: Algorithm, config: AlgorithmConfig, world: RankWorld
 ) -> Wiring:
     """Decide which rings a world needs.
 

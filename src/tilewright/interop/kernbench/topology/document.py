@@ -54,7 +54,14 @@ def load_topology_document(path: Path) -> TopologyDocument:
 
     A file that cannot be read or parsed is a SpecError; a parse error has line and column.
     """
-    source, text = str(path), _read_text(path)
+    source = str(path)
+    content = read_file(path, "a topology file", SpecError, most_bytes=MAX_FILE_BYTES)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = _where(source, content[: error.start].decode("utf-8", "replace"))
+        found = f"the byte 0x{content[error.start]:02x}, which is no UTF-8"
+        raise SpecError(where, found, "text in UTF-8", "save the file as UTF-8") from error
     if path.suffix.lower() == ".json":
         return _json_document(text, source)
     return _yaml_document(text, source)
@@ -63,17 +70,6 @@ def load_topology_document(path: Path) -> TopologyDocument:
 def topology_of_mapping(spec: Mapping[str, Any]) -> TopologyDocument:
     """Wrap a mapping that a program made; errors name its keys, without lines."""
     return TopologyDocument(MAPPING, dict(spec), {})
-
-
-def _read_text(path: Path) -> str:
-    source = str(path)
-    content = read_file(path, "a topology file", SpecError, most_bytes=MAX_FILE_BYTES)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        where = _where(source, content[: error.start].decode("utf-8", "replace"))
-        found = f"the byte 0x{content[error.start]:02x}, which is no UTF-8"
-        raise SpecError(where, found, "text in UTF-8", "save the file as UTF-8") from error
 
 
 def _json_document(text: str, source: str) -> TopologyDocument:
