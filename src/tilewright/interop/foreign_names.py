@@ -56,12 +56,10 @@ class ForeignNames(MetaPathFinder, Loader):
         Afterwards ``sys.modules`` has what it had before, also after an error. Raises RegistryError
         if another package of this name has been imported.
         """
-        self._check_free()
         was_importable = self in sys.meta_path
+        self.install()
         outer_modules, outer_imported = self._take_modules(), self._imported
         imported = self._imported = set()
-        if not was_importable:
-            sys.meta_path.insert(0, self)
         try:
             yield imported
         finally:

@@ -122,8 +122,9 @@ def _function(kernels: Kernels, message: KernelLaunchMsg) -> Callable[..., Any]:
         raise refuse(message, "kernel_ref", found, "kind='builtin'", fix)
     if ref.name not in kernels:
         near = near_names(ref.name, list(kernels))
-        register = "register it: register_kernel(name, function)"
-        fix = f"did you mean {near[0]!r}?" if near else register
+        fix = (
+            f"did you mean {near[0]!r}?" if near else "register it: register_kernel(name, function)"
+        )
         raise refuse(message, "kernel_ref", f"no kernel {ref.name!r}", "a registered name", fix)
     return kernels[ref.name]
 

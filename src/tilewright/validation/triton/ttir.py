@@ -233,9 +233,11 @@ def _unsigned(value: Any) -> Any:
 
 
 def _as_unsigned(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Numbers are of the operands' dtype again; truth values stay."""
+
     def run(left: Any, right: Any) -> Any:
-        kind = np.asarray(left).dtype
-        return np.asarray(function(_unsigned(left), _unsigned(right))).view(kind)
+        found = np.asarray(function(_unsigned(left), _unsigned(right)))
+        return found if found.dtype == np.bool_ else found.view(np.asarray(left).dtype)
 
     return run
 
@@ -308,17 +310,13 @@ _ORDER: Mapping[str, Any] = {
 }
 
 
-def _of_unsigned(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda left, right: function(_unsigned(left), _unsigned(right))
-
-
 _COMPARE: Mapping[str, Callable[..., Any]] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "une": np.not_equal,
     **_ORDER,
     **{f"s{name}": function for name, function in _ORDER.items()},
-    **{f"u{name}": _of_unsigned(function) for name, function in _ORDER.items()},
+    **{f"u{name}": _as_unsigned(function) for name, function in _ORDER.items()},
 }
 
 

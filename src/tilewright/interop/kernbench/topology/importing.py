@@ -21,7 +21,7 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.file.document import MachineDocument, load_document, merge_sections
 from tilewright.machine.file.explain import MachineFileError, joined, located
 from tilewright.machine.file.schema import is_path
-from tilewright.machine.file.write import quantity_text, word_text
+from tilewright.machine.file.write import value_text, word_text
 from tilewright.machine.file.yaml_text import (
     Entry,
     Items,
@@ -202,30 +202,16 @@ def _section_lines(
     spec: Spec, path: tuple[str, ...], changes: Mapping[str, Setting]
 ) -> Iterator[str]:
     indent = "  " * len(path)
-    for name in type(spec).model_fields:
+    for name, field in type(spec).model_fields.items():
         value, below = getattr(spec, name), (*path, name)
-        field = ".".join(below)
+        setting = changes.get(".".join(below))
         if isinstance(value, Spec):
             lines = list(_section_lines(value, below, changes))
             if lines:
                 yield from ([""] if not path else [])
                 yield f"{indent}{name}:"
                 yield from lines
-        elif field in changes:
-            line = f"{indent}{name}: {_value_text(value, name)}"
-            yield f"{line:<32} # {_comment(changes[field])}"
-
-
-def _value_text(value: object, name: str) -> str:
-    match value:
-        case int():
-            return quantity_text(value, name)
-        case tuple():
-            return "[" + ", ".join(str(one) for one in value) + "]"
-        case _:
-            return word_text(str(value))
-
-
-def _comment(setting: Setting) -> str:
-    key = key_text(setting.key)
-    return f"{key} is absent: KernBench's default" if setting.is_default else key
+        elif setting is not None:
+            line, key = f"{indent}{name}: {value_text(value, name, field)}", key_text(setting.key)
+            why = f"{key} is absent: KernBench's default" if setting.is_default else key
+            yield f"{line:<32} # {why}"
