@@ -73,10 +73,9 @@ class _Submitted:
         requests = self.sent.requests
         submitted_ps = min(request.submitted_ps for request in requests)
         completed_ps = max(request.completed_ps or 0 for request in requests)
+        names = ("msg_type", "request_id", "correlation_id")
         return {
-            "msg_type": self.message.msg_type,
-            "request_id": self.message.request_id,
-            "correlation_id": self.message.correlation_id,
+            **{name: getattr(self.message, name) for name in names},
             "submitted_ns": submitted_ps / PS_PER_NS,
             "completed_ns": completed_ps / PS_PER_NS,
             "total_ns": (completed_ps - submitted_ps) / PS_PER_NS,

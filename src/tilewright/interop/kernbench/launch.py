@@ -201,17 +201,13 @@ def local_sizes(
             local = LocalSize(tensor.name, size, size // units, words)
             known = found.setdefault(size, local)
             if known.local != local.local:
-                raise _two_sizes(where, known, local)
+                text = (
+                    f"the argument {size}, which tensor {known.tensor!r} makes {known.local}"
+                    f" ({known.split}) and tensor {tensor.name!r} {local.local} ({words})"
+                )
+                fix = "launch with _auto_dim_remap=False and pass local sizes"
+                raise ValueProgramError(where, text, "one local size for a number", fix)
     return {size: replace(one, whole=whole.get(size)) for size, one in found.items()}
-
-
-def _two_sizes(where: str, one: LocalSize, other: LocalSize) -> ValueProgramError:
-    text = (
-        f"the argument {one.size}, which tensor {one.tensor!r} makes {one.local} ({one.split}) and "
-        f"tensor {other.tensor!r} {other.local} ({other.split})"
-    )
-    fix = "launch with _auto_dim_remap=False and pass local sizes"
-    return ValueProgramError(where, text, "one local size for a number", fix)
 
 
 def replacement_note(kernel: str, index: int, found: LocalSize) -> str:
