@@ -174,8 +174,8 @@ def _complete(package: str, table: Mapping[str, Names | ModuleType]) -> dict[str
 
 def _importing_line() -> str:
     """Return file and line of the import statement that is running."""
-    frame = sys._getframe(1)
     machinery = (importlib.__file__, "<frozen importlib", LIBRARY)
+    frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(machinery):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

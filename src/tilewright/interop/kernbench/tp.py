@@ -51,7 +51,9 @@ class _ParallelLinear:
         axis = 0 if self.splits_input else 1
         name = ("in_features", "out_features")[axis]
         shape[axis] = _part(self._where, name, shape[axis])
-        _check_device(self._where, torch)
+        if get_tensor_model_parallel_world_size() > 1 and torch.ahbm.current_device() is None:
+            found, fix = "a worker without a device", "call torch.ahbm.set_device(rank) first"
+            raise RuntimeProgramError(self._where, found, "the rank's SIP", fix)
         self.weight: Tensor = torch.zeros(tuple(shape), dtype, dp=ONE_PE)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -167,13 +169,6 @@ def _matrix(where: str, x: Tensor) -> tuple[int, int]:
     if len(x.shape) != NUM_AXES:
         raise ValueProgramError(where, f"a tensor of shape {x.shape}", "a matrix", "reshape it")
     return x.shape[0], x.shape[1]
-
-
-def _check_device(where: str, torch: Any) -> None:
-    """Refuse a worker that has named no SIP: its weights would lie on all of them."""
-    if get_tensor_model_parallel_world_size() > 1 and torch.ahbm.current_device() is None:
-        fix = "call torch.ahbm.set_device(rank) first"
-        raise RuntimeProgramError(where, "a worker without a device", "the rank's SIP", fix)
 
 
 def _context(where: str, torch: Any) -> Any:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.engine import EngineKind
@@ -168,10 +167,6 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-def _numpy(name: str) -> Any:
-    return ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name)
-
-
 def _result_dtype(dtype: str, text: str) -> str:
     is_float = dtype in FLOATS or any(sign in text for sign in ("0.", "1.5", " / ", "f -", "half"))
     return "float64" if is_float else "int64"
@@ -188,7 +183,7 @@ def _loaded(text: str) -> Any:
 def results_of(program: ScalarProgram, dtype: str, kind: EngineKind) -> tuple[Any, Any]:
     """Return the results of the IR and of our launch, as bits."""
     kernel = _loaded(program.text)
-    x = np.array([0, 1, 2, 3, 5, 7, 100, 120]).astype(_numpy(dtype))
+    x = np.array([0, 1, 2, 3, 5, 7, 100, 120]).astype(dtype)
     wide = _result_dtype(dtype, program.text.partition("x = tl.load")[2])
     expected = np.zeros(NUM_ELEMENTS, wide)
     signature = {"x_ptr": _SIGNATURES[dtype], "out_ptr": _SIGNATURES[wide], "n": "i32", "f": "fp32"}

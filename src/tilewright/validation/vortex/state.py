@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
 from tilewright.attention.backends.machine import RowPlacement, StepValues, pooled
-from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.backends.reference import SessionSpec
 from tilewright.attention.flow import FieldSpec, trace_flow, vFlow
 from tilewright.attention.graph import Geometry, Graph
 from tilewright.attention.indexer import Conv1d, Normalize
@@ -21,7 +21,7 @@ from tilewright.studies.decode.step import DecodeStep, simulate_step
 from tilewright.units import ROW_TOLERANCES
 from tilewright.validation.engine_run import machine_named
 from tilewright.validation.finding import Finding, Row, exact
-from tilewright.validation.vortex.rules import FLOAT32
+from tilewright.validation.vortex.rules import FLOAT32, decode
 from tilewright.validation.vortex.state_model import (
     CONV_WEIGHTS,
     DECAY,
@@ -123,22 +123,10 @@ def check_reference(_kind: EngineKind, *, shape: str, case: StateCase) -> Findin
     data = _draw(case)
     graph = state_graph(shape, case.block_size)
     pages = sum(case.num_blocks(len(each.keys)) for each in data)
-    session = Session(graph, SessionSpec(num_kv_heads=HEADS, num_pages=pages, plan=_plan(case)))
-    for request, each in enumerate(data):
-        prompt = case.prompts[request]
-        tokens = [1000 * request + token for token in range(prompt)]
-        session.admit(str(request), tokens)
-        step = session.begin({str(request): tokens}, prompt=True)
-        step.write(0, str(request), each.keys[:prompt], each.keys[:prompt])
-        step.finish()
+    spec = SessionSpec(num_kv_heads=HEADS, num_pages=pages, plan=_plan(case))
+    keys, queries = [each.keys for each in data], [each.queries for each in data]
     found: list[list[Floats]] = [[] for _ in data]
-    for index in range(case.steps):
-        step = session.begin({str(request): [0] for request in range(len(data))})
-        for request, each in enumerate(data):
-            token = each.keys[case.prompts[request] + index][None]
-            step.write(0, str(request), token, token)
-        step.attend(0, {str(r): each.queries[index : index + 1] for r, each in enumerate(data)})
-        step.finish()
+    for session, _ in decode(graph, spec, keys, queries):
         for request, states in enumerate(found):
             states.append(np.asarray(session.state(str(request), 0, "running"))[..., 0, 0])
     return exact(0, _num_unlike(case, shape, data, found), "rows")

@@ -1,7 +1,7 @@
 """The backend of a process group: an algorithm of ``ccl.yaml``, its ranks, its rings, its calls."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from tilewright.interop.kernbench.ccl.install import install_wiring
 from tilewright.interop.kernbench.ccl.validator import ValidatorRegistry
 from tilewright.interop.kernbench.ccl.wiring import INTERCUBE, plan_wiring, plan_world, sip_exchange
 from tilewright.interop.kernbench.engine import GraphEngine
-from tilewright.interop.kernbench.tensor import Tensor, TensorShard
+from tilewright.interop.kernbench.tensor import Tensor
 from tilewright.interop.kernbench.value import dtype_itemsize
 
 WHERE = "all_reduce"
@@ -244,7 +244,10 @@ class AhbmCCLBackend:
         wanted = [(pe.sip, pe.cube, pe.pe) for pe in self.world.pes]
         if _has_copies(tensor) or places != wanted:
             kind = "copies" if _has_copies(tensor) else "shards"
-            found = f"tensor {tensor.name!r} with {kind} on {_places_text(tiles)}"
+            count = len({(shard.sip, shard.cube) for shard in tiles})
+            pes = ", ".join(map(str, sorted({shard.pe for shard in tiles})))
+            where = f"the PEs {pes} of {count} cube{'s' if count > 1 else ''}"
+            found = f"tensor {tensor.name!r} with {kind} on {where}"
             expected = f"a shard of its own for each of the {self.world.size} first PEs"
             fix = "split it over these PEs, such as DPPolicy(pe='row_wise', num_cubes=1)"
             raise CollectiveError(WHERE, found, expected, fix)
@@ -271,9 +274,3 @@ def _cube_mesh(tensor: Tensor, mesh_columns: int) -> tuple[int, int]:
 
 def _sips_text(sips: set[int]) -> str:
     return ", ".join(f"SIP {sip}" for sip in sorted(sips)) or "no SIP"
-
-
-def _places_text(shards: Sequence[TensorShard]) -> str:
-    count = len({(shard.sip, shard.cube) for shard in shards})
-    pes = ", ".join(map(str, sorted({shard.pe for shard in shards})))
-    return f"the PEs {pes} of {count} cube{'s' if count > 1 else ''}"

@@ -10,6 +10,7 @@ from importlib.machinery import PathFinder
 from importlib.resources import files
 from importlib.util import module_from_spec
 from pathlib import Path
+from traceback import walk_stack
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -94,12 +95,10 @@ def find_ccl_yaml() -> Path:
 
 def caller_folder() -> Path | None:
     """Return the folder of the innermost running function that is not tilewright's own."""
-    frame = sys._getframe(1)
-    while frame is not None:
+    for frame, _ in walk_stack(sys._getframe(1)):
         file = frame.f_code.co_filename
         if not file.startswith((LIBRARY, "<")):
             return Path(file).resolve().parent
-        frame = frame.f_back  # type: ignore[assignment]
     return None
 
 

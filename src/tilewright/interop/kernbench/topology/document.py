@@ -94,7 +94,10 @@ def _yaml_document(text: str, source: str) -> TopologyDocument:
             if node is None:
                 fix = "write at least `system: {sips: {count: 1}}`"
                 raise SpecError(source, "nothing but space and comments", "a mapping", fix)
-            _check_root(node, source)
+            if node.tag != _MAP_TAG:
+                place, found = Place(source, node.start_mark.line + 1), "a list or a single value"
+                fix = "begin with a key, such as `system:`"
+                raise spec_error_at(place, "", found, "a mapping of keys to values", fix)
             _check_repeats(node, source)
             value = loader.construct_document(node)
             return TopologyDocument(source, value, dict(_lines(node, (), source)))
@@ -104,13 +107,6 @@ def _yaml_document(text: str, source: str) -> TopologyDocument:
         raise _syntax_error(error, text, source) from error
     except (ValueError, OverflowError, RecursionError) as error:
         raise _too_much(source, error) from error
-
-
-def _check_root(node: yaml.Node, source: str) -> None:
-    if node.tag != _MAP_TAG:
-        place = Place(source, node.start_mark.line + 1)
-        found, fix = "a list or a single value", "begin with a key, such as `system:`"
-        raise spec_error_at(place, "", found, "a mapping of keys to values", fix)
 
 
 def _check_repeats(root: yaml.Node, source: str) -> None:
