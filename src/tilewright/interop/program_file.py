@@ -2,12 +2,11 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any
 
 from tilewright.errors import ProgramError, TilewrightError
 from tilewright.interop.foreign_names import ForeignNames
@@ -53,9 +52,7 @@ class ProgramFile:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Let code of the file run in the block: its imports are found, its errors told by line."""
-        names: AbstractContextManager[Any] = (
-            nullcontext() if self._names is None else self._names.installed()
-        )
+        names = nullcontext() if self._names is None else self._names.installed()
         with self._told_by_line(), self._in_folder(), names:
             yield
 

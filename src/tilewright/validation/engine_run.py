@@ -67,6 +67,24 @@ def ends_of(engine: Engine) -> npt.NDArray[np.int64]:
     return times_ps[np.argsort(effects)]
 
 
+def transfer_ends(
+    engine: Engine,
+    routes: npt.NDArray[np.int64],
+    num_bytes: npt.NDArray[np.int64],
+    delays_ps: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Run transfers, numbered from 0 on, and return the end of each."""
+    graph, numbers = TaskGraph(), np.arange(len(delays_ps))
+    graph.transfers(routes, num_bytes=num_bytes, delays_ps=delays_ps, effects=numbers)
+    finish(engine, graph)
+    return ends_of(engine)
+
+
+def route_over(engine: Engine, *servers: ServerSpec) -> int:
+    """Add servers, and return a route over them."""
+    return engine.add_route([engine.add_server(server) for server in servers])
+
+
 def transfer_ps(
     kind: EngineKind,
     servers: Sequence[ServerSpec],
@@ -75,8 +93,7 @@ def transfer_ps(
 ) -> int:
     """Return the time of a transfer that goes alone over servers, one after the other."""
     engine, graph = build_engine(kind, spec), TaskGraph()
-    route = engine.add_route([engine.add_server(server) for server in servers])
-    graph.transfer(route, num_bytes)
+    graph.transfer(route_over(engine, *servers), num_bytes)
     return finish(engine, graph)
 
 
@@ -109,7 +126,7 @@ def run_closed(loop: ClosedLoop, kind: EngineKind) -> PeerRun:
     routes = Routes(engine, loop.links)
     hub = Hub(engine)
     for program, steps in enumerate(loop.programs):
-        unit = engine.add_route([engine.add_server(ServerSpec(f"unit{program}"))])
+        unit = route_over(engine, ServerSpec(f"unit{program}"))
         numbered = [
             (
                 routes.round_trip(step.request_links, step.response_links),

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.validation.engine_run import ends_of, finish
+from tilewright.validation.engine_run import ends_of, finish, route_over, transfer_ends
 from tilewright.validation.finding import Finding, Row, Times, confident, confident_mean, exact
 
 UNIT_PS = 1_000
@@ -59,13 +59,8 @@ def run_queue(draw: Draw, load: float, count: int, seed: int, kind: EngineKind) 
     arrive_ps = _arrivals(generator, load, total)
     serve_ps = _whole_ps(draw(generator, total))
     engine = build_engine(kind, EngineSpec(flit_bytes=1, packet_flits=LONGEST_PS))
-    route = engine.add_route([engine.add_server(ServerSpec("queue", bytes_per_us=10**6))])
-    graph = TaskGraph()
-    graph.transfers(
-        np.full(total, route), num_bytes=serve_ps, delays_ps=arrive_ps, effects=np.arange(total)
-    )
-    finish(engine, graph)
-    stay_ps = ends_of(engine) - arrive_ps
+    routes = np.full(total, route_over(engine, ServerSpec("queue", bytes_per_us=10**6)))
+    stay_ps = transfer_ends(engine, routes, serve_ps, arrive_ps) - arrive_ps
     server = engine.statistics().server("queue")
     wait_ps = (stay_ps - serve_ps)[WARM_UP:]
     return QueueRun(
@@ -116,10 +111,8 @@ def run_tandem(
 ) -> tuple[Times, list[int]]:
     """Customers hold one server after the other: when each leaves, and all waiting per stage."""
     engine = build_engine(kind)
-    routes = [
-        engine.add_route([engine.add_server(ServerSpec(f"stage{stage}"))])
-        for stage in range(len(stages_ps))
-    ]
+    names = (f"stage{stage}" for stage in range(len(stages_ps)))
+    routes = [route_over(engine, ServerSpec(name)) for name in names]
     graph = TaskGraph()
     services = np.stack(stages_ps, axis=1).tolist()
     for customer, (at_ps, holds_ps) in enumerate(zip(arrive_ps.tolist(), services, strict=True)):

@@ -17,7 +17,7 @@ from tilewright.machine.route import Traffic
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
-from tilewright.validation.engine_run import finish, machine_named, transfer_ps
+from tilewright.validation.engine_run import finish, machine_named, route_over, transfer_ps
 from tilewright.validation.finding import Finding, Row, at_least, exact, printed, ramp, rate_inside
 
 SEED = 1
@@ -58,7 +58,7 @@ def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Fractio
     device = _device(kind)
     reads, writes = (device.pe_access(PE, PE, access) for access in (Access.READ, Access.WRITE))
     unit = build_gemm("gemm", machine_named("ahbm").spec.pe.gemm)
-    gemm = device.engine.add_route([device.engine.add_server(ServerSpec("gemm"))])
+    gemm = route_over(device.engine, ServerSpec("gemm"))
     graph, moved = TaskGraph(), 0
     for row in _tiles(m, tile):
         for column in _tiles(n, tile):
@@ -155,9 +155,8 @@ def check_large_product(kind: EngineKind, *, spec: GemmSpec, size: int, share: s
     """A square product as one hold of the unit, as a share of the unit's peak."""
     unit = build_gemm("gemm", spec)
     engine = build_engine(kind)
-    route = engine.add_route([engine.add_server(ServerSpec("gemm"))])
     graph = TaskGraph()
-    graph.hold(route, unit.hold_ps(size, size, size, "f16"))
+    graph.hold(route_over(engine, ServerSpec("gemm")), unit.hold_ps(size, size, size, "f16"))
     taken_ps = finish(engine, graph)
     cells = spec.rows * spec.columns * (spec.depth if spec.kind == "dot_array" else 1)
     rate = Fraction(2 * size**3 * PS_PER_S, taken_ps)

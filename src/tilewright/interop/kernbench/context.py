@@ -15,7 +15,7 @@ from tilewright.interop.kernbench.engine import GraphEngine, check_spec
 from tilewright.interop.kernbench.launch import plan_launch
 from tilewright.interop.kernbench.message import MemoryWriteMsg
 from tilewright.interop.kernbench.multiprocessing import Multiprocessing
-from tilewright.interop.kernbench.placement import DPPolicy
+from tilewright.interop.kernbench.placement import DPPolicy, python_int
 from tilewright.interop.kernbench.tensor import (
     DeployedTensor,
     PlacedTensor,
@@ -31,7 +31,6 @@ from tilewright.interop.kernbench.value import (
     ValueProgramError,
     dtype_of_text,
     sips_of,
-    whole_number,
 )
 from tilewright.memory.mapping import Sight
 from tilewright.runtime.placement.placement import Targets
@@ -156,9 +155,7 @@ class RuntimeContext:
             raise RuntimeProgramError("tensor", found, "the spec of the engine's graph", fix)
         self._num_tensors += 1
         given = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
-        sizes: tuple[Any, ...] = tuple(
-            size if whole_number(size) is None else whole_number(size) for size in given
-        )
+        sizes = tuple(map(python_int, given))
         tensor = Tensor(sizes, dtype, name or f"t{self._num_tensors}")
         memory = self.engine.host.deployments.empty(
             sizes, dtype_of_text(dtype), dp=dp.ours, name=tensor.name,

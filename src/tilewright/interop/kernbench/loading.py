@@ -40,10 +40,9 @@ class KernbenchProgram:
         """Return what to run: the bench of a name, else ``run``, else the only bench."""
         if bench is not None:
             return self.registry.resolve(bench).run
-        run = getattr(self.module, ENTRY, None)
+        run: Callable[..., Any] | None = getattr(self.module, ENTRY, None)
         if callable(run):
-            entry: Callable[..., Any] = run
-            return entry
+            return run
         benches = self.registry.list_all()
         if len(benches) == 1:
             return benches[0].run

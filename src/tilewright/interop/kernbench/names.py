@@ -241,11 +241,8 @@ def build_names(registry: ProgramRegistry) -> ForeignNames:
         for module, found in modules.items():
             ours = import_module(f"{_OURS}.{module}")
             names |= {name: getattr(ours, name) for name in found.split()}
-    table["benches.registry"] = {
-        "bench": registry.bench,
-        "resolve": registry.resolve,
-        "list_all": registry.list_all,
-    }
+    benches = ("bench", "resolve", "list_all")
+    table["benches.registry"] = {name: getattr(registry, name) for name in benches}
     table["triton_emu.registry"] = {
         "register_kernel": registry.register_kernel,
         "_kernels": registry.kernels,

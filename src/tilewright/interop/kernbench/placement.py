@@ -44,8 +44,8 @@ class DPPolicy:
                 expected = ", ".join(map(repr, WORDS))
                 raise PlacementError(f"DPPolicy {level}", repr(word), expected, "write one of them")
         self.sip, self.cube, self.pe = sip, cube, pe
-        self.num_sips, self.num_cubes = _python_int(num_sips), _python_int(num_cubes)
-        self.num_pes = _python_int(num_pes)
+        self.num_sips, self.num_cubes = python_int(num_sips), python_int(num_cubes)
+        self.num_pes = python_int(num_pes)
         self.ours = ours.DPPolicy(
             sip=sip, cube=cube, pe=pe,
             num_sips=self.num_sips, num_cubes=self.num_cubes, num_pes=self.num_pes,
@@ -68,7 +68,7 @@ class DPPolicy:
         return hash(self.ours)
 
 
-def _python_int(count: Any) -> Any:
+def python_int(count: Any) -> Any:
     """Return NumPy's integers as Python's, and all else as it is."""
     number = whole_number(count)
     return count if number is None else number

@@ -213,13 +213,9 @@ def _bound(
     pes = tuple(pe for place in places for pe in place)
     last = [max(place) for place in places]
     combines = case.operation in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)
+    opens, messages = case.buffer is not RingKind.HBM, tuple((last[0], pe) for pe in last[1:])
     path = Path(
-        pes=pes,
-        commands=0,
-        computes=combines,
-        opens=case.buffer is not RingKind.HBM,
-        all_store=False,
-        messages=tuple((last[0], pe) for pe in last[1:]),
+        pes=pes, commands=0, computes=combines, opens=opens, all_store=False, messages=messages
     )
     num_bytes = case.num_bytes  # that are read by all ranks together, and written
     work = Work(num_pes=len(pes), read_bytes=num_bytes, written_bytes=num_bytes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tilewright.collectives.plan import Move, Plan
 from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
 from tilewright.errors import InternalError
-from tilewright.validation.engine_run import finish
+from tilewright.validation.engine_run import finish, route_over
 from tilewright.validation.network import Network
 
 
@@ -72,9 +72,7 @@ class _Board:
         for one, other in network.wires:
             name = f"{one} to {other}"
             engine.add_server(ServerSpec(name, wiring.bytes_per_us, latency_ps=wiring.latency_ps))
-        self._units = [
-            engine.add_route([engine.add_server(ServerSpec(f"sums of {node}"))]) for node in nodes
-        ]
+        self._units = [route_over(engine, ServerSpec(f"sums of {node}")) for node in nodes]
         self._routes: dict[tuple[int, int], int] = {}
 
     def add(self, plan: Plan, block_bytes: int) -> None:

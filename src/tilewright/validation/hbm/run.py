@@ -103,12 +103,9 @@ def run_accesses(spec: BankedSpec, accesses: Sequence[Access], kind: EngineKind)
     engine, (server,), (trips,) = _engine_of([spec], largest, kind)
     graph = TaskGraph()
     for number, access in enumerate(accesses):
+        trip, place = trips[access.is_write], access.address
         graph.exchange(
-            trips[access.is_write],
-            access.num_bytes,
-            delay_ps=access.at_ps,
-            served_effect=number,
-            tag=access.address,
+            trip, access.num_bytes, delay_ps=access.at_ps, served_effect=number, tag=place
         )
     finish(engine, graph)
     return StreamRun(ends_of(engine), engine.memory_counters(server))

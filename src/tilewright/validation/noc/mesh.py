@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine import EngineKind, EngineSpec, Statistics, TaskGraph, build_engine
-from tilewright.validation.engine_run import FLIT_BYTES, ends_of, finish, run_open, server_of
+from tilewright.engine import EngineKind, EngineSpec, Statistics, build_engine
+from tilewright.validation.engine_run import FLIT_BYTES, run_open, server_of, transfer_ends
 from tilewright.validation.finding import Finding, Row, exact
 from tilewright.validation.network import Network, Route
 from tilewright.validation.workload import LinkSpec, Mesh, MeshSpec, Message, NetworkLoad, alone_ps
@@ -65,12 +65,9 @@ class MeshRun:
 
 def mesh_of(side: int, buffer_flits: int | None) -> Mesh:
     """Links of one flit a cycle everywhere; with buffers, they arbitrate in turn."""
+    in_turn = buffer_flits is not None
     spec = MeshSpec(
-        side,
-        unit_ps=CYCLE_PS,
-        slow_units=(1, 3),
-        buffer_flits=buffer_flits,
-        round_robin=buffer_flits is not None,
+        side, CYCLE_PS, slow_units=(1, 3), buffer_flits=buffer_flits, round_robin=in_turn
     )
     return Mesh(spec)
 
@@ -143,24 +140,18 @@ def run_traffic(
     side: int, pattern: Pattern, traffic: Traffic, buffer_flits: int | None, kind: EngineKind
 ) -> MeshRun:
     """All packets in one task graph; ids follow the order of injection."""
-    links, routes = _paths(side, pattern, buffer_flits)
+    links, paths = _paths(side, pattern, buffer_flits)
     engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS))
     for link in links:
         engine.add_server(server_of(link))
     numbers = np.full((side**2, side**2), -1, np.int64)
-    for (source, target), route in routes.items():
+    for (source, target), route in paths.items():
         if source != target:
             numbers[source, target] = engine.add_route(route)
-    count = len(traffic.at_ps)
-    graph = TaskGraph()
-    graph.transfers(
-        numbers[traffic.sources, traffic.targets],
-        num_bytes=np.full(count, PACKET_FLITS * FLIT_BYTES),
-        delays_ps=traffic.at_ps,
-        effects=np.arange(count),
-    )
-    finish(engine, graph)
-    return MeshRun(ends_of(engine), engine.statistics())
+    routes, num_bytes = numbers[traffic.sources, traffic.targets], PACKET_FLITS * FLIT_BYTES
+    sizes = np.full(len(routes), num_bytes)
+    ends_ps = transfer_ends(engine, routes, sizes, traffic.at_ps)
+    return MeshRun(ends_ps, engine.statistics())
 
 
 FLITS = 16

@@ -73,11 +73,8 @@ class AhbmCCLBackend:
         size = config.get("world_size") or world_size
         where = config.where("world_size")
         self.world = plan_world(where, machine.grid, context.sips, size, sips_first=True)
-        self.config = AlgorithmConfig(
-            {**config, "ranks": "sip" if self.world.ranks_are_sips else "pe"},
-            config.name,
-            config.source,
-        )
+        ranks = "sip" if self.world.ranks_are_sips else "pe"
+        self.config = AlgorithmConfig({**config, "ranks": ranks}, config.name, config.source)
         if self.algorithm.topology == INTERCUBE and not self.world.ranks_are_sips:
             found = f"{self.world.size} ranks on {len(context.sips)} SIPs"
             fix = "leave world_size out, or name another algorithm"

@@ -109,10 +109,7 @@ def resolve_algorithm_config(cfg: Mapping[str, Any], name: str | None = None) ->
     """
     source = cfg if isinstance(cfg, CclConfig) else None
     defaults, entries = cfg.get("defaults") or {}, cfg.get("algorithms") or {}
-
-    def where(key_path: str) -> str:
-        return key_path if source is None else source.where(key_path)
-
+    where: Callable[[str], str] = str if source is None else source.where
     if name is None:
         name = defaults.get("algorithm")
         if name is None:
@@ -250,20 +247,15 @@ def with_defaults(kernel: Callable[..., Any], constants: Mapping[str, Any]) -> C
     if not isinstance(kernel, FunctionType):
         fix = "define it with def"
         raise CollectiveError("kernel", repr(kernel), "a plain function", fix)
-    made = FunctionType(
-        kernel.__code__,
-        kernel.__globals__,
-        kernel.__name__,
-        kernel.__defaults__,
-        kernel.__closure__,
-    )
+    code, scope = kernel.__code__, kernel.__globals__
+    made = FunctionType(code, scope, kernel.__name__, closure=kernel.__closure__)
     made.__kwdefaults__ = {**(kernel.__kwdefaults__ or {})} or None
     made.__module__, made.__qualname__ = kernel.__module__, kernel.__qualname__
     defaults = list(kernel.__defaults__ or ())
-    names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
+    parameters = code.co_varnames[: code.co_argcount]
     for name, value in constants.items():
-        if name in names:
-            defaults[names.index(name) - len(names)] = value
+        if name in parameters:
+            defaults[parameters.index(name) - len(parameters)] = value
         else:
             made.__kwdefaults__ = {**(made.__kwdefaults__ or {}), name: value}
     made.__defaults__ = tuple(defaults)
