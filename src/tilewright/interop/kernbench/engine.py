@@ -35,6 +35,7 @@ from tilewright.interop.kernbench.message_send import (
 from tilewright.interop.kernbench.names import current_registry
 from tilewright.interop.kernbench.topology import Topology
 from tilewright.interop.kernbench.topology.keys import CORNERS
+from tilewright.interop.kernbench.topology.rules import CUBE_MESH, CUBES, PER_CORNER, SIPS
 from tilewright.interop.kernbench.value import Completion, RequestHandle, ValueProgramError
 from tilewright.machine.build import Machine
 from tilewright.runtime.request import Request
@@ -195,13 +196,7 @@ class GraphEngine:
         return submitted
 
 
-COUNTS = (
-    ("system", "sips", "count"),
-    ("system", "sips", "cubes_per_sip"),
-    ("sip", "cube_mesh", "w"),
-    ("sip", "cube_mesh", "h"),
-    ("cube", "pe_layout", "pe_per_corner"),
-)
+COUNTS = (SIPS, CUBES, *CUBE_MESH, PER_CORNER)
 """Keys of counts that a spec and its machine share."""
 
 
