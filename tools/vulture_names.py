@@ -299,6 +299,7 @@ _.SHUFFLED
 _.SimpleMemory
 _.active_parameters
 _.cancel
+_.customers
 _.failures_by_phase
 _.is_words
 _.kv_written
@@ -312,7 +313,6 @@ _.num_free_pages
 _.num_holes
 _.num_live
 _.num_simulated
-_.num_transfers
 _.read_offsets
 _.resume
 _.reused_selections

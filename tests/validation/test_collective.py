@@ -15,14 +15,8 @@ from tilewright.validation.collective import bound as collective_bound
 from tilewright.validation.collective import closed_form as collective
 from tilewright.validation.collective import run as collective_run
 from tilewright.validation.collective.closed_form import Law, doubling_all_reduce, table_plan
-from tilewright.validation.collective.run import (
-    Network,
-    Wiring,
-    full,
-    grid,
-    neighbour_cycle,
-    run_plans,
-)
+from tilewright.validation.collective.run import Wiring, run_plans
+from tilewright.validation.network import Network, full, neighbour_cycle
 
 KIND = EngineKind.NATIVE if native_built() else EngineKind.REFERENCE
 FLIT_RATES = (64_000, 32_000, 50_000, 128_000)  # a flit of 64 bytes takes whole picoseconds
@@ -137,7 +131,7 @@ def test_a_network_with_other_wires_has_other_bounds(law: collective_bound.Bound
 def test_no_all_reduce_is_faster_than_what_its_wires_can_carry(
     rows: int, columns: int, wraps: bool, algorithm: str, wiring: Wiring
 ) -> None:
-    network = grid(rows, columns, wraps=wraps)
+    network = Network(rows, columns, wraps=wraps)
     num_bytes = 64 * 2 * network.num_nodes**2
     plans = [table_plan(algorithm, Operation.ALL_REDUCE, network.num_nodes)]
     found_ps = run_plans(KIND, network, wiring, plans, num_bytes)
@@ -152,7 +146,7 @@ def test_no_all_reduce_is_faster_than_what_its_wires_can_carry(
 def test_a_route_leads_from_its_source_to_its_target_over_wires_that_are_there(
     rows: int, columns: int, wraps: bool, data: st.DataObject
 ) -> None:
-    network = grid(rows, columns, wraps=wraps)
+    network = Network(rows, columns, wraps=wraps)
     nodes = st.integers(0, network.num_nodes - 1)
     source, target = data.draw(nodes), data.draw(nodes)
     here = source
@@ -165,9 +159,9 @@ def test_a_route_leads_from_its_source_to_its_target_over_wires_that_are_there(
 
 @given(side=st.integers(2, 8))
 def test_a_mesh_and_a_torus_have_the_wires_that_they_should(side: int) -> None:
-    assert len(grid(side, side).wires) == 4 * side * (side - 1)
+    assert len(Network(side, side).wires) == 4 * side * (side - 1)
     if side > 2:
-        assert len(grid(side, side, wraps=True).wires) == 4 * side**2
+        assert len(Network(side, side, wraps=True).wires) == 4 * side**2
     assert len(full(side).wires) == side * (side - 1)
 
 
@@ -175,7 +169,7 @@ def test_a_mesh_and_a_torus_have_the_wires_that_they_should(side: int) -> None:
 def test_a_cycle_of_neighbours_has_every_node_once_and_only_single_wires(
     rows: int, columns: int
 ) -> None:
-    network: Network = grid(rows, columns)
+    network: Network = Network(rows, columns)
     cycle = neighbour_cycle(rows, columns)
     assert sorted(cycle) == list(range(network.num_nodes))
     pairs = zip(cycle, (*cycle[1:], cycle[0]), strict=True)

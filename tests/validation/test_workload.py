@@ -87,7 +87,6 @@ def test_finite_buffers_change_the_links_and_not_the_messages() -> None:
 def test_a_closed_loop_has_a_program_on_each_node_that_gets_an_answer() -> None:
     loop = closed_loop(MeshSpec(4), steps=3, seed=1)
     assert [len(program) for program in loop.programs] == [3] * 16
-    assert loop.num_transfers == 96
     for program in loop.programs:
         for step in program:
             assert len(step.request_links) == len(step.response_links) >= 1

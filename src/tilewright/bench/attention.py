@@ -18,15 +18,11 @@ from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.bench.peers import collector_at_rest, load_peer
 from tilewright.records import installed_versions
-from tilewright.records.bench import (
-    AttentionBenchRecord,
-    AttentionWorkload,
-    SelectionRow,
-)
+from tilewright.records.bench import AttentionBenchRecord, AttentionWorkload, SelectionRow
+from tilewright.units import ROW_TOLERANCES
 
 REQUIRED_RATIO = 4.0
 REQUIRED_GROWTH = 1.2
-DENSE_TOLERANCE = 1e-5  # relative to the row norm, float32
 FLOAT32 = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
 PREFILL_TOKENS = 8192  # written at a time: bounds the memory of the set-up
 
@@ -187,7 +183,8 @@ def _measure(runners: Mapping[str, Runner], rounds: int) -> dict[str, float]:
 def _record(spec: BenchSpec, best: Mapping[str, float], error: float) -> AttentionBenchRecord:
     ratio = min(best["sdpa"], best["matmul"]) / best["quest"]
     growth = (best["long"] / best["short"]) / (spec.context / spec.short_context)
-    passed = ratio >= REQUIRED_RATIO and growth <= REQUIRED_GROWTH and error <= DENSE_TOLERANCE
+    is_right = error <= ROW_TOLERANCES["f32"]
+    passed = is_right and ratio >= REQUIRED_RATIO and growth <= REQUIRED_GROWTH
     return AttentionBenchRecord(
         versions=installed_versions(engine="none"),
         torch=metadata.version("torch"),

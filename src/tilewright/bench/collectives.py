@@ -67,13 +67,15 @@ def _cases(spec: CollectivesBenchSpec, series: Series) -> Iterable[CollectiveCas
     match series:
         case Series.ALPHA_BETA:
             return [
-                replace(_table_case(*entry, num_bytes), pes=FIRST_OF_SIPS, in_one_chunk=True,
-                        slot_bytes=SLOT_BYTES)
+                replace(_case(kind, TABLE_SIPS, algorithm, num_bytes), pes=FIRST_OF_SIPS,
+                        in_one_chunk=True, slot_bytes=SLOT_BYTES)
                 for num_bytes in spec.alpha_beta_bytes
-                for entry in TABLE
+                for kind, algorithm in TABLE
             ]  # fmt: skip
         case Series.WHOLE:
-            return [_table_case(*entry, spec.whole_bytes) for entry in TABLE]
+            return [
+                _case(kind, TABLE_SIPS, algorithm, spec.whole_bytes) for kind, algorithm in TABLE
+            ]
         case Series.BUS:
             return [
                 _case(kind, sips, "ring", spec.bus_bytes)
@@ -101,10 +103,6 @@ def _cases(spec: CollectivesBenchSpec, series: Series) -> Iterable[CollectiveCas
             ]  # fmt: skip
         case Series.EVENTS:
             return [_event_case(num_sips) for num_sips in (1, 8)]
-
-
-def _table_case(kind: str, algorithm: str, num_bytes: int) -> CollectiveCase:
-    return _case(kind, TABLE_SIPS, algorithm, num_bytes)
 
 
 def _case(kind: str, sips: int, algorithm: str, num_bytes: int) -> CollectiveCase:

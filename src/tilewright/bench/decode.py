@@ -18,12 +18,7 @@ from tilewright.engine import EngineKind
 from tilewright.errors import CodegenError
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.records import installed_versions
-from tilewright.records.bench import (
-    AblationRow,
-    DecodeBenchRecord,
-    DecodeWorkload,
-    SimulationCost,
-)
+from tilewright.records.bench import AblationRow, DecodeBenchRecord, DecodeWorkload, SimulationCost
 from tilewright.studies.decode.record import attention_figures
 from tilewright.studies.decode.step import DecodeStep, StepTiming, simulate_step
 
@@ -159,19 +154,13 @@ def _ablations(spec: DecodeBenchSpec, progress: Progress) -> Iterator[AblationRo
         "no reading ahead": Cut(fusions=ALL_FUSIONS, reads_ahead=False),
     }
     single = replace(whole, contexts=whole.contexts[:1])
+    spread = [place for place in RowPlacement if place is not RowPlacement.HEAD]
     variants = {
         "as it is": whole,
         **{name: replace(whole, cut=cut) for name, cut in cuts.items()},
-        **{
-            f"placement {place}": replace(whole, placement=place)
-            for place in RowPlacement
-            if place is not RowPlacement.HEAD
-        },
+        **{f"placement {place}": replace(whole, placement=place) for place in spread},
         "batch 1": single,
-        **{
-            f"batch 1, placement {place}": replace(single, placement=place)
-            for place in (RowPlacement.STRIPE, RowPlacement.CUBE, RowPlacement.SIP)
-        },
+        **{f"batch 1, placement {place}": replace(single, placement=place) for place in spread},
     }
     first: StepTiming | None = None
     seen = set()

@@ -99,10 +99,7 @@ def run_engine_bench(*, progress: Progress, seed: int = 1, rounds: int = 5) -> E
         rows += _rows(workload.name, _measure(runners, rounds))
     progress("a slice of the open loop at flit level")
     part = mesh_load(MeshSpec(SIDE), 300, LOAD, seed)
-    in_flits: dict[str, Runner] = {
-        FLITS: partial(peer.run_flits, part),
-        **_engine_runners(part),
-    }
+    in_flits: dict[str, Runner] = {FLITS: partial(peer.run_flits, part), **_engine_runners(part)}
     rows += _rows(SLICE, _measure(in_flits, 2))
     progress("growth from 64 to 1024 nodes")
     growth = _measure_growth(seed, rounds)
@@ -161,10 +158,8 @@ def _rows(workload: str, best: Mapping[str, Best]) -> list[EngineWorkloadRow]:
 
 
 def is_identical(rows: Sequence[EngineWorkloadRow]) -> bool:
-    digests: dict[str, set[str]] = {}
-    for row in rows:
-        digests.setdefault(row.workload, set()).add(row.digest)
-    return all(len(found) == 1 for found in digests.values())
+    results = {(row.workload, row.digest) for row in rows}
+    return len(results) == len({row.workload for row in rows})
 
 
 def _ratios(rows: Sequence[EngineWorkloadRow]) -> EngineRatios:
@@ -191,11 +186,9 @@ def _measure_growth(seed: int, rounds: int) -> tuple[GrowthRow, ...]:
     kind = engine_kinds()[-1]
     runners = {str(side): partial(_run, load, kind) for side, load in loads.items()}
     best = _measure(runners, 2 * rounds)
+    runs = [(side, best[str(side)].run) for side in GROWTH_SIDES]
     return tuple(
-        GrowthRow(
-            nodes=side**2, hops=best[str(side)].run.num_hops, seconds=best[str(side)].run.seconds
-        )
-        for side in GROWTH_SIDES
+        GrowthRow(nodes=side**2, hops=run.num_hops, seconds=run.seconds) for side, run in runs
     )
 
 

@@ -56,12 +56,10 @@ class ForeignNames(MetaPathFinder, Loader):
         Afterwards ``sys.modules`` has what it had before, also after an error. Raises RegistryError
         if another package of this name has been imported.
         """
-        self._check_free()
         was_importable = self in sys.meta_path
+        self.install()
         outer_modules, outer_imported = self._take_modules(), self._imported
         imported = self._imported = set()
-        if not was_importable:
-            sys.meta_path.insert(0, self)
         try:
             yield imported
         finally:
@@ -176,11 +174,8 @@ def _complete(package: str, table: Mapping[str, Names | ModuleType]) -> dict[str
 
 def _importing_line() -> str:
     """Return file and line of the import statement that is running."""
+    machinery = (importlib.__file__, "<frozen importlib", LIBRARY)
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_machinery(frame.f_code.co_filename):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(machinery):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _is_machinery(file: str) -> bool:
-    return file == importlib.__file__ or file.startswith(("<frozen importlib", LIBRARY))

@@ -2,11 +2,10 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any
 
 from tilewright.errors import ProgramError, TilewrightError, meant
 from tilewright.interop.foreign_names import ForeignNames
@@ -52,9 +51,7 @@ class ProgramFile:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Let code of the file run in the block: its imports are found, its errors told by line."""
-        names: AbstractContextManager[Any] = (
-            nullcontext() if self._names is None else self._names.installed()
-        )
+        names = nullcontext() if self._names is None else self._names.installed()
         with self._told_by_line(), self._in_folder(), names:
             yield
 
@@ -110,20 +107,15 @@ class ProgramFile:
 def _remedy(error: BaseException) -> str:
     """Return what to do about an error of Python: a package to install, a name that is near."""
     if isinstance(error, ModuleNotFoundError):
-        return _install(error.name or "")
+        package = (error.name or "").partition(".")[0]
+        if package in EXTRAS:
+            extra = EXTRAS[package]
+            return f"install {package}: run pip install --editable '.[{extra}]' in the checkout"
+        return f"install {package or 'it'}, or correct the import"
     if isinstance(error, AttributeError):
         known = [name for name in dir(error.obj) if not name.startswith("_")]
         return meant(error.name or "", known, "correct the program")
     return "correct the program"
-
-
-def _install(module: str) -> str:
-    """Return how to get a module that an import did not find."""
-    package = module.partition(".")[0]
-    extra = EXTRAS.get(package)
-    if extra is not None:
-        return f"install {package}: run pip install --editable '.[{extra}]' in the checkout"
-    return f"install {package or 'it'}, or correct the import"
 
 
 def _is_in(module: ModuleType, folder: str) -> bool:

@@ -136,15 +136,8 @@ def oracles() -> Iterator[Row]:
         without = " without refresh" if overrides else ""
         for program in programs:
             what, place = f"{program} on {machine}{without}", (program, machine, *overrides)
-            yield (
-                f"AV1 {what}: runs shorter than stated",
-                partial(check_bounds, place=place),
-                is_slow,
-            )
-            yield (
-                f"AV2 {what}: gain of the first advice",
-                partial(check_first, place=place),
-                is_slow,
-            )
-    yield "AV3 allreduce on ahbm: links between SIPs on its path", check_fabric, False
-    yield "AV4 crowded channels: gain of the first advice", check_crowding, False
+            bounds, first = (partial(check, place=place) for check in (check_bounds, check_first))
+            yield f"AV1 {what}: runs shorter than stated", bounds, is_slow
+            yield f"AV2 {what}: gain of the first advice", first, is_slow
+    yield "AV3 allreduce on ahbm: links between SIPs on its path", check_fabric
+    yield "AV4 crowded channels: gain of the first advice", check_crowding

@@ -6,6 +6,7 @@ from functools import cache
 from time import perf_counter
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.engine import (
     Arbitration,
@@ -20,6 +21,7 @@ from tilewright.engine import (
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.parse import parse_machine
 from tilewright.units import PS_PER_US
+from tilewright.validation.network import Route
 from tilewright.validation.workload import (
     ClosedLoop,
     LinkSpec,
@@ -59,6 +61,30 @@ def finish(engine: Engine, graph: TaskGraph) -> int:
     return engine.now_ps
 
 
+def ends_of(engine: Engine) -> npt.NDArray[np.int64]:
+    """Return the end of each effect of a run, whose numbers go from 0 on."""
+    times_ps, effects = engine.take_effect_columns()
+    return times_ps[np.argsort(effects)]
+
+
+def transfer_ends(
+    engine: Engine,
+    routes: npt.NDArray[np.int64],
+    num_bytes: npt.NDArray[np.int64],
+    delays_ps: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Run transfers, numbered from 0 on, and return the end of each."""
+    graph, numbers = TaskGraph(), np.arange(len(delays_ps))
+    graph.transfers(routes, num_bytes=num_bytes, delays_ps=delays_ps, effects=numbers)
+    finish(engine, graph)
+    return ends_of(engine)
+
+
+def route_over(engine: Engine, *servers: ServerSpec) -> int:
+    """Add servers, and return a route over them."""
+    return engine.add_route([engine.add_server(server) for server in servers])
+
+
 def transfer_ps(
     kind: EngineKind,
     servers: Sequence[ServerSpec],
@@ -67,8 +93,7 @@ def transfer_ps(
 ) -> int:
     """Return the time of a transfer that goes alone over servers, one after the other."""
     engine, graph = build_engine(kind, spec), TaskGraph()
-    route = engine.add_route([engine.add_server(server) for server in servers])
-    graph.transfer(route, num_bytes)
+    graph.transfer(route_over(engine, *servers), num_bytes)
     return finish(engine, graph)
 
 
@@ -101,7 +126,7 @@ def run_closed(loop: ClosedLoop, kind: EngineKind) -> PeerRun:
     routes = Routes(engine, loop.links)
     hub = Hub(engine)
     for program, steps in enumerate(loop.programs):
-        unit = engine.add_route([engine.add_server(ServerSpec(f"unit{program}"))])
+        unit = route_over(engine, ServerSpec(f"unit{program}"))
         numbered = [
             (
                 routes.round_trip(step.request_links, step.response_links),
@@ -132,24 +157,14 @@ class Routes:
     """Adds links as servers, and each path once as a route."""
 
     def __init__(self, engine: Engine, links: tuple[LinkSpec, ...]) -> None:
-        self._engine = engine
-        self._trips: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
-        self._numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         for link in links:
             engine.add_server(server_of(link))
+        self.number = cache(engine.add_route)  # by links and channels
+        self._trip = cache(engine.add_round_trip)  # by the numbers of routes
 
-    def round_trip(self, out: tuple[int, ...], back: tuple[int, ...]) -> int:
-        key = out, back
-        if key not in self._trips:
-            numbers = [self.number(links, (0,) * len(links)) for links in key]
-            self._trips[key] = self._engine.add_round_trip(*numbers)
-        return self._trips[key]
-
-    def number(self, links: tuple[int, ...], channels: tuple[int, ...]) -> int:
-        key = links, channels
-        if key not in self._numbers:
-            self._numbers[key] = self._engine.add_route(links, channels)
-        return self._numbers[key]
+    def round_trip(self, out: Route, back: Route) -> int:
+        """Return the number of a way there and back on the first channels."""
+        return self._trip(*(self.number(links, (0,) * len(links)) for links in (out, back)))
 
 
 def server_of(link: LinkSpec) -> ServerSpec:

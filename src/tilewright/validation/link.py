@@ -6,12 +6,7 @@ from functools import partial
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.dma import Access
-from tilewright.engine import (
-    EngineKind,
-    EngineSpec,
-    ServerSpec,
-    TaskGraph,
-)
+from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import LinkKind, reverse_link
 from tilewright.machine.spec import PcieSpec
@@ -71,9 +66,8 @@ def _rate_of(device: Device, trip: int) -> Fraction:
 def check_host_copy(kind: EngineKind, *, access: Access, figure: str) -> Finding:
     """The host and a slice of the memory: the slowest link is PCIe."""
     device = build_device(machine_named(*QUIET), kind)
-    return ramp(
-        Fraction(figure), _rate_of(device, device.host_access(PeCoord(0, 0, 0), access)), GB
-    )
+    trip = device.host_access(PeCoord(0, 0, 0), access)
+    return ramp(Fraction(figure), _rate_of(device, trip), GB)
 
 
 def check_next_cube(kind: EngineKind, *, access: Access, figure: str) -> Finding:
@@ -114,21 +108,26 @@ PAYLOAD = {  # PCIe 5.0 x16: by most payload and overhead of a packet
 MODULES = {16: "64", 64: "256"}  # UCIe at 32 GT/s, by lanes
 
 
+def _link(
+    name: str, rate: Fraction, figure: str, bytes_per_us: int, flit_bytes: int = FLIT_BYTES
+) -> Iterator[Row]:
+    """Yield what a link carries on paper, and a stream over it."""
+    yield f"{name}, closed form", partial(check_figure, rate=rate, figure=figure)
+    check = partial(check_stream, bytes_per_us=bytes_per_us, figure=figure, flit_bytes=flit_bytes)
+    yield name, check
+
+
 def _pcie() -> Iterator[Row]:
+    rate_of = partial(pcie_bytes_per_us, flit_bytes=FLIT_BYTES)
     for generation, figure in RAW.items():
         spec = PcieSpec(generation=generation, overhead_bytes=0)
         name = f"LI1 PCIe {generation}.0 x16 raw"
-        yield f"{name}, closed form", partial(check_figure, rate=pcie_raw_rate(spec), figure=figure)
-        rate = pcie_bytes_per_us(spec, flit_bytes=FLIT_BYTES)
-        yield name, partial(check_stream, bytes_per_us=rate, figure=figure)
+        yield from _link(name, pcie_raw_rate(spec), figure, rate_of(spec))
     for payload, figures in PAYLOAD.items():
         for overhead, figure in figures.items():
             spec = PcieSpec(payload_bytes=payload, overhead_bytes=overhead)
             name = f"LI2 PCIe 5.0 x16, payload {payload}, overhead {overhead}"
-            closed = partial(check_figure, rate=pcie_payload_rate(spec), figure=figure)
-            yield f"{name}, closed form", closed
-            rate = pcie_bytes_per_us(spec, flit_bytes=FLIT_BYTES)
-            yield name, partial(check_stream, bytes_per_us=rate, figure=figure)
+            yield from _link(name, pcie_payload_rate(spec), figure, rate_of(spec))
     for access in Access:
         check = partial(check_host_copy, access=access, figure=PAYLOAD[256][24])
         yield f"LI2 host {access.value} of 4 MiB in the machine", check
@@ -138,13 +137,7 @@ def _ucie() -> Iterator[Row]:
     for lanes, figure in MODULES.items():
         rate = Fraction(lanes * 32_000, 8)  # raw bytes a microsecond: a bit a lane and transfer
         name = f"LI3 UCIe x{lanes} at 32 GT/s"
-        yield f"{name}, closed form", partial(check_figure, rate=rate, figure=figure)
-        yield (
-            name,
-            partial(
-                check_stream, bytes_per_us=int(rate), figure=figure, flit_bytes=UCIE_FLIT_BYTES
-            ),
-        )
+        yield from _link(name, rate, figure, int(rate), UCIE_FLIT_BYTES)
     for access in Access:
         check = partial(check_next_cube, access=access, figure="128")
         yield f"LI3 {access.value} of 4 MiB over one connection in the machine", check

@@ -1,6 +1,6 @@
 """When the accesses of a PE set out and end, by sums that anybody can do: ME1 to ME3."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -77,25 +77,19 @@ def check_random_walks(kind: EngineKind) -> Finding:
 # -- ME2, ME3 ------------------------------------------------------------------------------------
 
 
-def _end_ns(trips: Sequence[Callable[[Device], int]], num_bytes: int, device: Device) -> Fraction:
+def _end_ns(device: Device, trips: Sequence[int], num_bytes: int) -> Fraction:
     """Of exchanges that begin together, the end of the last."""
     graph = TaskGraph()
     for place, trip in enumerate(trips):
-        graph.exchange(trip(device), num_bytes, tag=place * num_bytes)
+        graph.exchange(trip, num_bytes, tag=place * num_bytes)
     return Fraction(finish(device.engine, graph), PS_PER_NS)
 
 
 def check_own_tcm(kind: EngineKind, *, access: Access) -> Finding:
     """64 KiB through a port of 512 GB/s, and one flit beside it."""
-
-    def trip(device: Device) -> int:
-        return device.pe_access(PE, PE, access, memory=MemoryKind.TCM)
-
-    return exact(
-        Fraction("128.125"),
-        _end_ns([trip], 2**16, build_device(machine_named(MACHINE), kind)),
-        "ns",
-    )
+    device = build_device(machine_named(MACHINE), kind)
+    trip = device.pe_access(PE, PE, access, memory=MemoryKind.TCM)
+    return exact(Fraction("128.125"), _end_ns(device, [trip], 2**16), "ns")
 
 
 def check_channels(kind: EngineKind) -> Finding:
@@ -105,16 +99,15 @@ def check_channels(kind: EngineKind) -> Finding:
     meet no more.
     """
     overrides = ("pe.dma.read_channels=2", "pe.dma.in_flight_bytes=1 KiB")
-    machine = machine_named(MACHINE, *overrides)
-
-    def trip(channel: int) -> Callable[[Device], int]:
-        return lambda device: device.pe_access(PE, PE, Access.READ, channel, MemoryKind.SRAM)
-
-    one, two = (
-        _end_ns([trip(channel) for channel in range(count)], 8192, build_device(machine, kind))
-        for count in (1, 2)
-    )
-    return exact(8, two - one, "ns")
+    ends_ns = []
+    for count in (1, 2):
+        device = build_device(machine_named(MACHINE, *overrides), kind)
+        trips = [
+            device.pe_access(PE, PE, Access.READ, channel, MemoryKind.SRAM)
+            for channel in range(count)
+        ]
+        ends_ns.append(_end_ns(device, trips, 8192))
+    return exact(8, ends_ns[1] - ends_ns[0], "ns")
 
 
 def oracles() -> Iterator[Row]:

@@ -108,19 +108,14 @@ def check_width(_kind: EngineKind) -> Finding:
 
 @cache
 def _launches_ps(kind: EngineKind) -> tuple[int, ...]:
-    spread = sample_phases(
-        machine_named("ahbm").spec,
-        None,
-        _launch_ps(kind, 0),
-        lambda shift_ps: _launch_ps(kind, shift_ps),
-    )
+    spec, latency_of = machine_named("ahbm").spec, partial(_launch_ps, kind)
+    spread = sample_phases(spec, None, latency_of(0), latency_of)
     return () if spread is None else spread.latencies_ps
 
 
 def _launch_ps(kind: EngineKind, shift_ps: int, *overrides: str) -> int:
-    with RuntimeContext(
-        shift_refresh(machine_named("ahbm", *overrides), shift_ps), engine=kind
-    ) as torch:
+    machine = shift_refresh(machine_named("ahbm", *overrides), shift_ps)
+    with RuntimeContext(machine, engine=kind) as torch:
         return PROGRAMS[LAUNCH].run(torch).latency_ps
 
 

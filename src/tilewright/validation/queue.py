@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine
-from tilewright.validation.engine_run import finish
-from tilewright.validation.finding import Finding, Row, confident, confident_mean, exact
+from tilewright.validation.engine_run import ends_of, finish, route_over, transfer_ends
+from tilewright.validation.finding import Finding, Row, Times, confident, confident_mean, exact
 
 UNIT_PS = 1_000
 UNIT = "services"  # the unit of the table: mean service times
@@ -23,7 +23,7 @@ LONGEST_PS = 1 << 20  # of one service
 SEEDS = range(1, 21)
 TAIL = 2.0  # where the distribution is looked at: 1 / (mu - lambda) at load 0.5
 
-Times = npt.NDArray[np.int64]
+
 Draw = Callable[[np.random.Generator, int], npt.NDArray[np.float64]]
 
 
@@ -59,13 +59,8 @@ def run_queue(draw: Draw, load: float, count: int, seed: int, kind: EngineKind) 
     arrive_ps = _arrivals(generator, load, total)
     serve_ps = _whole_ps(draw(generator, total))
     engine = build_engine(kind, EngineSpec(flit_bytes=1, packet_flits=LONGEST_PS))
-    route = engine.add_route([engine.add_server(ServerSpec("queue", bytes_per_us=10**6))])
-    graph = TaskGraph()
-    graph.transfers(
-        np.full(total, route), num_bytes=serve_ps, delays_ps=arrive_ps, effects=np.arange(total)
-    )
-    finish(engine, graph)
-    stay_ps = _in_order(*engine.take_effect_columns()) - arrive_ps
+    routes = np.full(total, route_over(engine, ServerSpec("queue", bytes_per_us=10**6)))
+    stay_ps = transfer_ends(engine, routes, serve_ps, arrive_ps) - arrive_ps
     server = engine.statistics().server("queue")
     wait_ps = (stay_ps - serve_ps)[WARM_UP:]
     return QueueRun(
@@ -83,12 +78,6 @@ def _arrivals(generator: np.random.Generator, rate: float, count: int) -> Times:
 
 def _whole_ps(services: npt.NDArray[np.float64]) -> Times:
     return np.maximum(1, (services * UNIT_PS).round()).astype(np.int64)
-
-
-def _in_order(ends_ps: Times, customers: Times) -> Times:
-    ordered_ps = np.empty(len(ends_ps), np.int64)
-    ordered_ps[customers] = ends_ps
-    return ordered_ps
 
 
 def markov_variance(load: float) -> float:
@@ -122,10 +111,8 @@ def run_tandem(
 ) -> tuple[Times, list[int]]:
     """Customers hold one server after the other: when each leaves, and all waiting per stage."""
     engine = build_engine(kind)
-    routes = [
-        engine.add_route([engine.add_server(ServerSpec(f"stage{stage}"))])
-        for stage in range(len(stages_ps))
-    ]
+    names = (f"stage{stage}" for stage in range(len(stages_ps)))
+    routes = [route_over(engine, ServerSpec(name)) for name in names]
     graph = TaskGraph()
     services = np.stack(stages_ps, axis=1).tolist()
     for customer, (at_ps, holds_ps) in enumerate(zip(arrive_ps.tolist(), services, strict=True)):
@@ -134,7 +121,7 @@ def run_tandem(
             task = graph.hold(route, hold_ps, after=(task,))
         graph.timer(after=(task,), effect=customer)
     finish(engine, graph)
-    leave_ps = _in_order(*engine.take_effect_columns())
+    leave_ps = ends_of(engine)
     return leave_ps, [server.wait_ps for server in engine.statistics().servers]
 
 
@@ -183,11 +170,8 @@ def oracles() -> Iterator[Row]:
         ("share that stays over 2", "stays_long", exp(-1), "share"),
         ("share that waits over 2", "waits_long", 0.5 * exp(-1), "share"),
     ):
-        name = f"QU1 M/M/1, {what} at load 0.5"
-        yield (
-            name,
-            partial(check_repeated, draw=exponential, field=field, expected=expected, unit=unit),
-        )
+        mean = partial(check_repeated, draw=exponential, field=field, expected=expected, unit=unit)
+        yield f"QU1 M/M/1, {what} at load 0.5", mean
     yield from _waits("QU2 M/D/1", fixed, ((0.5, 0.5, 3.4), (0.8, 2.0, 230.0)))
     general = partial(check_repeated, draw=uniform, field="wait", expected=2 / 3)
     yield "QU3 M/G/1, uniform service, mean wait at load 0.5", general

@@ -1,7 +1,6 @@
 """Floors that no run may beat, and limits that large runs come near: RO1 to RO6."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -18,7 +17,7 @@ from tilewright.machine.route import Traffic
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.machine.totals import totals_of
 from tilewright.units import PS_PER_NS, PS_PER_S
-from tilewright.validation.engine_run import finish, machine_named, transfer_ps
+from tilewright.validation.engine_run import finish, machine_named, route_over, transfer_ps
 from tilewright.validation.finding import Finding, Row, at_least, exact, printed, ramp, rate_inside
 
 SEED = 1
@@ -41,30 +40,25 @@ def _device(kind: EngineKind) -> Device:
     return build_device(machine, kind, links=[link for link, _ in (*out, *back)])
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a run took, moved and computed."""
-
-    taken_ps: int
-    moved_bytes: int
-    flop: int
-
-    def over_floor(self) -> Fraction:
-        """Time as a multiple of the least that one PE and its slice allow."""
-        compute_ps = Fraction(self.flop * PS_PER_S, 8_192 * 10**9)
-        memory_ps = Fraction(self.moved_bytes * PS_PER_NS, SLICE_GB)
-        return self.taken_ps / max(compute_ps, memory_ps)
+def _over_floor(taken_ps: int, *, moved_bytes: int, flop: int = 0) -> Fraction:
+    """Return a time as a multiple of the least that one PE and its slice allow."""
+    compute_ps = Fraction(flop * PS_PER_S, 8_192 * 10**9)
+    memory_ps = Fraction(moved_bytes * PS_PER_NS, SLICE_GB)
+    return taken_ps / max(compute_ps, memory_ps)
 
 
 # -- RO1 -----------------------------------------------------------------------------------------
 
 
-def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Work:
-    """A tiled f16 product on one PE: loads, multiplies and stores wait only for their operands."""
+def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Fraction:
+    """Return a tiled f16 product's time on one PE, as a multiple of its floor.
+
+    Loads, multiplies and stores wait only for their operands.
+    """
     device = _device(kind)
     reads, writes = (device.pe_access(PE, PE, access) for access in (Access.READ, Access.WRITE))
     unit = build_gemm("gemm", machine_named("ahbm").spec.pe.gemm)
-    gemm = device.engine.add_route([device.engine.add_server(ServerSpec("gemm"))])
+    gemm = route_over(device.engine, ServerSpec("gemm"))
     graph, moved = TaskGraph(), 0
     for row in _tiles(m, tile):
         for column in _tiles(n, tile):
@@ -82,7 +76,8 @@ def _run_product(m: int, n: int, k: int, tile: int, kind: EngineKind) -> Work:
             stored = () if last is None else (last,)
             graph.exchange(writes, 2 * row * column, after=stored, tag=moved + 2 * REGION_BYTES)
             moved += 2 * row * column
-    return Work(finish(device.engine, graph), moved, 2 * m * n * k)
+    taken_ps = finish(device.engine, graph)
+    return _over_floor(taken_ps, moved_bytes=moved, flop=2 * m * n * k)
 
 
 def _tiles(size: int, tile: int) -> list[int]:
@@ -96,7 +91,7 @@ def check_products(kind: EngineKind) -> Finding:
     for _ in range(NUM_RUNS):
         m, n, k = generator.integers(1, 513, 3).tolist()
         tile = int(2 ** generator.integers(5, 9))
-        ratios.append(_run_product(m, n, k, tile, kind).over_floor())
+        ratios.append(_run_product(m, n, k, tile, kind))
     return at_least(1, min(ratios), "x floor")
 
 
@@ -111,7 +106,7 @@ def check_streams(kind: EngineKind, *, access: Access) -> Finding:
         graph = TaskGraph()
         for number, size in enumerate(sizes):
             graph.exchange(trip, size, tag=number * 2**18)
-        ratios.append(Work(finish(device.engine, graph), sum(sizes), 0).over_floor())
+        ratios.append(_over_floor(finish(device.engine, graph), moved_bytes=sum(sizes)))
     return at_least(1, min(ratios), "x floor")
 
 
@@ -160,9 +155,8 @@ def check_large_product(kind: EngineKind, *, spec: GemmSpec, size: int, share: s
     """A square product as one hold of the unit, as a share of the unit's peak."""
     unit = build_gemm("gemm", spec)
     engine = build_engine(kind)
-    route = engine.add_route([engine.add_server(ServerSpec("gemm"))])
     graph = TaskGraph()
-    graph.hold(route, unit.hold_ps(size, size, size, "f16"))
+    graph.hold(route_over(engine, ServerSpec("gemm")), unit.hold_ps(size, size, size, "f16"))
     taken_ps = finish(engine, graph)
     cells = spec.rows * spec.columns * (spec.depth if spec.kind == "dot_array" else 1)
     rate = Fraction(2 * size**3 * PS_PER_S, taken_ps)

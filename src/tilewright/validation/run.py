@@ -1,7 +1,7 @@
 """The table of all oracles, and the run that makes a record of them. A new oracle is one entry."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -36,11 +36,7 @@ TABLES: Mapping[OracleGroup, tuple[Callable[[], Iterable[Row]], ...]] = MappingP
         OracleGroup.LINKS: (link.oracles,),
         OracleGroup.GEMM: (product.oracles,),
         OracleGroup.ROOFLINE: (roofline.oracles,),
-        OracleGroup.COLLECTIVES: (
-            closed_form.oracles,
-            collective_bound.oracles,
-            machine.oracles,
-        ),
+        OracleGroup.COLLECTIVES: (closed_form.oracles, collective_bound.oracles, machine.oracles),
         OracleGroup.CONSERVATION: (conservation.oracles, replay.oracles),
         OracleGroup.ADDRESSES: (address.oracles,),
         OracleGroup.TRITON: (scalar.oracles,),
@@ -100,6 +96,9 @@ def run_oracles(
         oracle for oracle in oracles if group in (None, oracle.group) and oracle.group not in absent
     ]
     chosen = [oracle for oracle in asked if with_slow or not oracle.is_slow]
+    skipped = [f"{each.value}: {why}" for each, why in absent.items() if group in (None, each)]
+    if len(chosen) < len(asked):
+        skipped.append(f"{len(asked) - len(chosen)} slow oracles; --all runs them")
     rows: list[OracleRow] = []
     for oracle in chosen:
         if not rows or rows[-1].group != oracle.group.value:
@@ -110,20 +109,8 @@ def run_oracles(
         versions=installed_versions(engine=kind.value),
         ok=all(row.ok for row in rows),
         oracles=tuple(rows),
-        skipped=(
-            *(
-                f"{each.value}: {reason}"
-                for each, reason in absent.items()
-                if group in (None, each)
-            ),
-            *_left_out(len(asked) - len(chosen)),
-        ),
+        skipped=tuple(skipped),
     )
-
-
-def _left_out(num_slow: int) -> Iterator[str]:
-    if num_slow:
-        yield f"{num_slow} slow oracles; --all runs them"
 
 
 def _missing(package: str, oldest: str) -> str:

@@ -5,15 +5,13 @@ The builders make the loads of the speed benchmark. Nothing here knows how time 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from tilewright.errors import SpecError
+from tilewright.validation.network import Network, Route
 
 ID_STRIDE = 2**40  # ids of one owner; docs/engine.md, section 1
-
-Route = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +37,12 @@ class LinkSpec:
     def arbitrates(self) -> bool:
         """Whether its packets may start in another order than they got ready."""
         return self.round_robin or self.buffer_flits is not None
+
+
+def alone_ps(links: Sequence[LinkSpec], flits: int) -> int:
+    """Return what a packet takes that goes alone over links which pass it on as it comes."""
+    head_ps = sum(link.flit_ps + link.latency_ps for link in links)
+    return head_ps + (flits - 1) * max(link.flit_ps for link in links)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,6 @@ class ClosedLoop:
     def num_hops(self) -> int:
         steps = [step for program in self.programs for step in program]
         return sum(len(step.request_links) + len(step.response_links) for step in steps)
-
-    @property
-    def num_transfers(self) -> int:
-        return 2 * sum(len(program) for program in self.programs)
 
 
 def request_id(program: int, step: int) -> int:
@@ -161,46 +161,16 @@ class Mesh:
     """The links of a mesh and the routes over them; node ``y * side + x`` is at (x, y)."""
 
     def __init__(self, spec: MeshSpec) -> None:
-        self.spec = spec
-        self._index: dict[tuple[int, int], int] = {}
-        self._legs: dict[tuple[int, int], Route] = {}
-        for node in range(spec.num_nodes):
-            for neighbour in self._neighbours(node):
-                self._index[node, neighbour] = len(self._index)
-
-    def _neighbours(self, node: int) -> list[int]:
-        side = self.spec.side
-        y, x = divmod(node, side)
-        around = ((x + 1, y), (x - 1, y), (x, y + 1), (x, y - 1))
-        return [to_y * side + to_x for to_x, to_y in around if {to_x, to_y} <= set(range(side))]
-
-    @cached_property
-    def links(self) -> tuple[LinkSpec, ...]:
-        side = self.spec.side
-        boundary = {side // 2 - 1, side // 2}
-        return tuple(
-            self.spec.link(
+        side = spec.side
+        network, boundary = Network(side, side), {side // 2 - 1, side // 2}
+        self.route = network.route
+        self.links = tuple(
+            spec.link(
                 f"mesh.x{at % side}y{at // side}.x{to % side}y{to // side}",
                 slow={at % side, to % side} == boundary,
             )
-            for at, to in self._index
+            for at, to in network.wires
         )
-
-    def route(self, source: int, target: int) -> Route:
-        """First along the row, then along the column."""
-        corner = source - source % self.spec.side + target % self.spec.side
-        return self._leg(source, corner) + self._leg(corner, target)
-
-    def _leg(self, start: int, end: int) -> Route:
-        """The links of one straight line; kept, since a mesh has few of them."""
-        leg = self._legs.get((start, end))
-        if leg is None:
-            side = self.spec.side
-            stride = 1 if start // side == end // side else side
-            step = stride if end > start else -stride
-            leg = tuple(self._index[node, node + step] for node in range(start, end, step))
-            self._legs[start, end] = leg
-        return leg
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,8 +96,8 @@ def test_a_program_with_a_machine_of_its_own_is_measured_on_that_machine(
 
 BREAKS = {
     "products.py::qkv_columns": (
-        "w_ptr + pe * K * columns * ITEM, shape",
-        "w_ptr + pe * M * columns * ITEM, shape",
+        "w_ptr + part * K * columns * ITEM, shape",
+        "w_ptr + part * M * columns * ITEM, shape",
     ),
     "va_offset_verify.py": ("(me + 1) % world", "me"),
     "composite_epilogue.py": ('"relu",', ""),

@@ -72,16 +72,22 @@ def test_balanced_traffic_sends_from_every_pair_equally_often() -> None:
     assert traffic.at_ps.tolist() == sorted(traffic.at_ps.tolist())
 
 
-@pytest.mark.parametrize("check", [hbm.check_hit, hbm.check_closed, hbm.check_conflict])
+FIRST = hbm.PARTS[0]
+
+
+@pytest.mark.parametrize("check", [
+    partial(hbm.check_second, place="column", expected=FIRST.hit_ps),
+    hbm.check_closed,
+    partial(hbm.check_second, place="row", expected=FIRST.conflict_ps),
+])  # fmt: skip
 def test_a_clock_more_breaks_the_latencies_of_hbm(
     check: Callable[..., Finding], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = hbm.PARTS[0]
-    assert check(KIND, part=part).ok
-    spec = channel_memory(part.preset)
+    assert check(KIND, part=FIRST).ok
+    spec = channel_memory(FIRST.preset)
     later = replace(spec, timing=replace(spec.timing, cl_ps=spec.timing.cl_ps + 500))
     monkeypatch.setattr(hbm, "channel_memory", lambda _preset: later)
-    assert not check(KIND, part=part).ok
+    assert not check(KIND, part=FIRST).ok
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from importlib import metadata
 from math import prod
 from statistics import median
@@ -27,20 +28,15 @@ from tilewright.language.dtype import float16
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
+from tilewright.programs.check import row_error
 from tilewright.records import installed_versions
-from tilewright.records.bench import (
-    GemmFigures,
-    LanguageBenchRecord,
-    LanguageRow,
-    TritonRatios,
-)
+from tilewright.records.bench import GemmFigures, LanguageBenchRecord, LanguageRow, TritonRatios
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace
-from tilewright.units import PS_PER_S, PS_PER_US
+from tilewright.units import PS_PER_S, PS_PER_US, ROW_TOLERANCES
 
 Progress = Callable[[str], None]
 Tile = tuple[int, int, int]  # M, N, K
 
-TOLERANCE = 1e-5  # relative to the row's norm, float32
 WARM_SECONDS = 0.5
 
 
@@ -87,7 +83,7 @@ def run_language_bench(spec: LanguageBenchSpec, *, progress: Progress) -> Langua
         decode_32k_hbm_fraction=fraction,
         decode_latency_ps=decode.latency_ps,
         steps_per_s=steps_per_s,
-        values_ok=all(row.error <= TOLERANCE for row in rows),
+        values_ok=all(row.error <= ROW_TOLERANCES["f32"] for row in rows),
     )
 
 
@@ -106,22 +102,22 @@ def _compare(
     placed = {name: workspace.place(array, pes) for name, array in arrays.items()}
     kernel = getattr(kernels, case.kernel)
 
-    def launch() -> LaunchResult:
-        call: dict[str, Any] = {**placed, **case.numbers}
-        return workspace.launch(kernel, grid=case.grid, pes=pes, **call)
+    call: dict[str, Any] = {**placed, **case.numbers}
+    launch = partial(workspace.launch, kernel, grid=case.grid, pes=pes, **call)
 
-    def ask() -> float:
-        seconds: float = interpreter.run(case.kernel, case.grid, {})
-        return seconds
+    def act() -> float:
+        start = time.perf_counter()
+        launch()
+        return time.perf_counter() - start
 
     progress(f"{case.name}: warming up")
     interpreter.run(case.kernel, case.grid, {**arrays, **case.numbers})
     result = launch()  # plans, routes and pages are there
     progress(f"{case.name}: {spec.rounds} turns here")
-    seconds = _turns(spec.rounds, lambda: _seconds(launch))
+    seconds = _turns(spec.rounds, act)
     progress(f"{case.name}: {spec.rounds} turns in Triton's interpreter")
-    theirs = _turns(spec.rounds, ask)
-    error = _error(workspace.read(placed[case.output]), interpreter.fetch(case.output))
+    theirs = _turns(spec.rounds, partial(interpreter.run, case.kernel, case.grid, {}))
+    error = row_error(workspace.read(placed["out_ptr"]), interpreter.fetch("out_ptr"))
     return LanguageRow(
         kernel=case.name,
         seconds=median(seconds),
@@ -139,19 +135,6 @@ def _turns(rounds: int, turn: Callable[[], float]) -> list[float]:
     while warm_seconds < WARM_SECONDS:
         warm_seconds += turn()
     return [turn() for _ in range(rounds)]
-
-
-def _seconds(launch: Callable[[], LaunchResult]) -> float:
-    start = time.perf_counter()
-    launch()
-    return time.perf_counter() - start
-
-
-def _error(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
-    """Greatest difference, relative to the norm of its row."""
-    wide = expected.astype(np.float64)
-    norm = np.linalg.norm(wide, axis=-1, keepdims=True)
-    return float(np.max(np.abs(found - wide) / np.maximum(norm, 1e-30)))
 
 
 def _ratios(rows: tuple[LanguageRow, ...]) -> TritonRatios:

@@ -6,6 +6,7 @@ keeps the peer lean. At flit level every flit is put and got on every link.
 """
 
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
 
 import simpy
 from simpy.core import SimTime
@@ -26,26 +27,20 @@ from tilewright.validation.workload import (
 )
 
 
+@dataclass(eq=False, slots=True)
 class Packet:
     """A message on its way; ``tail_ps`` is when its tail is at the next link."""
 
-    __slots__ = ("arrived", "flits", "hop", "links", "message_id", "priority", "tail_ps")
+    message_id: int
+    links: Sequence[int]
+    flits: int
+    tail_ps: SimTime
+    arrived: simpy.Event | None = None
+    hop: int = 0
+    priority: EventPriority = field(init=False)
 
-    def __init__(
-        self,
-        message_id: int,
-        links: Sequence[int],
-        flits: int,
-        tail_ps: SimTime,
-        arrived: simpy.Event | None = None,
-    ) -> None:
-        self.message_id = message_id
-        self.links = links
-        self.flits = flits
-        self.hop = 0
-        self.tail_ps = tail_ps
-        self.arrived = arrived
-        self.priority: EventPriority = arrival_priority(message_id)
+    def __post_init__(self) -> None:
+        self.priority = arrival_priority(self.message_id)
 
 
 class Network:

@@ -5,7 +5,6 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 import triton  # type: ignore[import-untyped]  # noqa: F401  # the peer is there or is not
@@ -21,29 +20,20 @@ class TritonInterpreter:
 
     def __enter__(self) -> Self:
         environment = {**os.environ, "TRITON_INTERPRET": "1"}
-        worker = Path(__file__).with_name("triton_worker.py")
+        worker, pipe = Path(__file__).with_name("triton_worker.py"), subprocess.PIPE
         self._process = subprocess.Popen(
-            [sys.executable, str(worker)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
+            [sys.executable, str(worker)], stdin=pipe, stdout=pipe, env=environment
         )
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._pipe(self._process.stdin).close()
         self._process.terminate()
         self._process.wait()
 
     def run(self, kernel: str, grid: tuple[int, ...], arguments: dict[str, Any]) -> float:
         """Seconds of a launch over arrays that stay there."""
-        seconds: float = self._ask(("run", kernel, grid, arguments))
-        return seconds
+        return float(self._ask(("run", kernel, grid, arguments)))
 
     def fetch(self, name: str) -> Any:
         """An array of the last launch."""

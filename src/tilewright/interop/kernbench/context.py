@@ -3,7 +3,6 @@
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from tilewright.interop.kernbench.engine import GraphEngine, check_spec
 from tilewright.interop.kernbench.launch import plan_launch
 from tilewright.interop.kernbench.message import MemoryWriteMsg
 from tilewright.interop.kernbench.multiprocessing import Multiprocessing
-from tilewright.interop.kernbench.placement import DPPolicy
+from tilewright.interop.kernbench.placement import DPPolicy, python_int
 from tilewright.interop.kernbench.tensor import (
     DeployedTensor,
     PlacedTensor,
@@ -32,7 +31,6 @@ from tilewright.interop.kernbench.value import (
     ValueProgramError,
     dtype_of_text,
     sips_of,
-    whole_number,
 )
 from tilewright.memory.mapping import Sight
 from tilewright.runtime.placement.placement import Targets
@@ -71,6 +69,7 @@ class RuntimeContext:
         self.accelerator = Accelerator(self.ahbm)
         self.multiprocessing = Multiprocessing(host)
         self.distributed = DistributedContext(self)
+        self.install_ipcq = self.distributed.install_ipcq
         self.traces: list[dict[str, Any]] = []  # of waits that were given fields to add
         self._handles: list[RequestHandle] = []
         self._completed: set[RequestHandle] = set()
@@ -125,19 +124,16 @@ class RuntimeContext:
     ) -> Tensor:
         """Return a tensor of zeros: mapped, then written, all its shards at the same time."""
         tensor = self.empty(shape, dtype, dp=dp, name=name)
-        waits = []
-        for shard in tensor.shards:
-            handle = self.submit(
-                MemoryWriteMsg(
-                    correlation_id=self.correlation_id,
-                    request_id=f"deploy_{tensor.name}_pe{shard.pe}",
-                    dst_sip=shard.sip, dst_cube=shard.cube, dst_pe=shard.pe,
-                    dst_pa=shard.pa, nbytes=shard.nbytes, pattern="zero",
-                    target_cubes=(shard.cube,), target_pe=shard.pe,
-                )
-            )  # fmt: skip
-            waits.append((handle, shard))
-        for handle, shard in waits:
+        messages = [
+            MemoryWriteMsg(
+                self.correlation_id, f"deploy_{tensor.name}_pe{shard.pe}",
+                shard.sip, shard.cube, shard.pe, shard.pa, shard.nbytes,
+                pattern="zero", target_cubes=(shard.cube,), target_pe=shard.pe,
+            )
+            for shard in tensor.shards
+        ]  # fmt: skip
+        handles = [self.submit(message) for message in messages]
+        for handle, shard in zip(handles, tensor.shards, strict=True):
             place = {"sip": shard.sip, "cube": shard.cube, "pe": shard.pe, "nbytes": shard.nbytes}
             self.wait(handle, _meta={"phase": "memory_write", "name": tensor.name, **place})
         return tensor
@@ -159,9 +155,7 @@ class RuntimeContext:
             raise RuntimeProgramError("tensor", found, "the spec of the engine's graph", fix)
         self._num_tensors += 1
         given = shape if isinstance(shape, Sequence | np.ndarray) else (shape,)
-        sizes: tuple[Any, ...] = tuple(
-            size if whole_number(size) is None else whole_number(size) for size in given
-        )
+        sizes = tuple(map(python_int, given))
         tensor = Tensor(sizes, dtype, name or f"t{self._num_tensors}")
         memory = self.engine.host.deployments.empty(
             sizes, dtype_of_text(dtype), dp=dp.ours, name=tensor.name,
@@ -221,16 +215,6 @@ class RuntimeContext:
         for handle, _, fields in deferred:
             self.wait(handle, _meta=fields)
         return deferred[-1][0]
-
-    def install_ipcq(
-        self,
-        algorithm: str | None = None,
-        ccl_yaml: str | Path | None = None,
-        world_size_override: int | None = None,
-        rank_to_pe: Sequence[tuple[int, int, int]] | None = None,
-    ) -> Any:
-        """Install the rings of an algorithm of ``ccl.yaml``; the next launches use them."""
-        return self.distributed.install_ipcq(algorithm, ccl_yaml, world_size_override, rank_to_pe)
 
     # -- its life --------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """``torch.distributed`` of KernBench programs: ``kernbench.runtime_api.distributed``."""
 
-import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tilewright.collectives.operation import Reduction
 from tilewright.errors import CollectiveError, ProgramError, UnknownAttributeError, meant
@@ -48,7 +48,7 @@ class DistributedContext:
         self.context = context
         self.validators = ValidatorRegistry()
         self._joined: dict[Member, AhbmCCLBackend] = {}
-        _latest[:] = [weakref.ref(self)]
+        _latest[BACKEND] = self
 
     # -- groups ----------------------------------------------------------------------------------
 
@@ -157,7 +157,9 @@ class DistributedContext:
 
         Another ``op``, a ``group`` or ``async_op`` is a call of our own collectives.
         """
-        _check_tensor("all_reduce", tensor)
+        if not isinstance(tensor, Tensor):
+            fix = "pass a tensor of torch.zeros or torch.empty"
+            raise CollectiveError("all_reduce", repr(tensor), "a tensor in the machine", fix)
         if op == Reduction.SUM and group is None and not async_op:
             self._group("all_reduce").all_reduce(tensor)
             return None
@@ -194,7 +196,11 @@ class DistributedContext:
         """
         config = self._config(algorithm, ccl_yaml)
         if world_size_override is not None:
-            config["world_size"] = _world_size(world_size_override)
+            config["world_size"] = size = whole_number(world_size_override)
+            if size is None:
+                found = f"world_size_override={world_size_override!r}"
+                expected = "a number of ranks, or None"
+                raise CollectiveError("install_ipcq", found, expected, "correct it")
         return install_ipcq(self.context.engine, None, config, rank_to_pe=rank_to_pe)
 
     # -- calls that KernBench lacks --------------------------------------------------------------
@@ -239,31 +245,16 @@ class DistributedContext:
         return found
 
 
-def _world_size(said: object) -> int:
-    size = whole_number(said)
-    if size is None:
-        found = f"world_size_override={said!r}"
-        raise CollectiveError("install_ipcq", found, "a number of ranks, or None", "correct it")
-    return size
-
-
-_latest: list[weakref.ref[DistributedContext]] = []  # of the context that was made last
+_latest = WeakValueDictionary[str, DistributedContext]()  # of the context that was made last
 
 
 def latest_distributed(where: str) -> DistributedContext:
     """Return ``torch.distributed`` of the newest context; refuse a call without any."""
-    for reference in _latest:
-        found = reference()
-        if found is not None:
-            return found
-    fix = "make a RuntimeContext first"
-    raise ProgramError(where, "no runtime context", "one whose ranks are meant", fix)
-
-
-def _check_tensor(where: str, tensor: object) -> None:
-    if not isinstance(tensor, Tensor):
-        fix = "pass a tensor of torch.zeros or torch.empty"
-        raise CollectiveError(where, repr(tensor), "a tensor in the machine", fix)
+    found = _latest.get(BACKEND)
+    if found is None:
+        fix = "make a RuntimeContext first"
+        raise ProgramError(where, "no runtime context", "one whose ranks are meant", fix)
+    return found
 
 
 def _in_machine(value: Any) -> Any:

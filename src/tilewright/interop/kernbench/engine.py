@@ -34,6 +34,8 @@ from tilewright.interop.kernbench.message_send import (
 )
 from tilewright.interop.kernbench.names import current_registry
 from tilewright.interop.kernbench.topology import Topology
+from tilewright.interop.kernbench.topology.keys import CORNERS
+from tilewright.interop.kernbench.topology.rules import CUBE_MESH, CUBES, PER_CORNER, SIPS
 from tilewright.interop.kernbench.value import Completion, RequestHandle, ValueProgramError
 from tilewright.machine.build import Machine
 from tilewright.runtime.request import Request
@@ -57,10 +59,6 @@ class _Submitted:
     sent: Sent
     failures: list[TilewrightError] = field(default_factory=list)
 
-    @property
-    def is_completed(self) -> bool:
-        return all(request.is_completed for request in self.sent.requests)
-
     def completion(self) -> Completion:
         if self.failures:
             first = self.failures[0]
@@ -76,10 +74,9 @@ class _Submitted:
         requests = self.sent.requests
         submitted_ps = min(request.submitted_ps for request in requests)
         completed_ps = max(request.completed_ps or 0 for request in requests)
+        names = ("msg_type", "request_id", "correlation_id")
         return {
-            "msg_type": self.message.msg_type,
-            "request_id": self.message.request_id,
-            "correlation_id": self.message.correlation_id,
+            **{name: getattr(self.message, name) for name in names},
             "submitted_ns": submitted_ps / PS_PER_NS,
             "completed_ns": completed_ps / PS_PER_NS,
             "total_ns": (completed_ps - submitted_ps) / PS_PER_NS,
@@ -184,7 +181,7 @@ class GraphEngine:
         message adds: ``data`` of a read, ``path`` of a transfer, the parts of a launch's latency.
         """
         submitted = self._find(handle)
-        if not submitted.is_completed:
+        if not all(request.is_completed for request in submitted.sent.requests):
             where = f"get_completion({handle!r})"
             fix = "wait for it first: engine.wait(handle)"
             raise RequestError(where, "a message that is under way", "a complete one", fix)
@@ -199,14 +196,7 @@ class GraphEngine:
         return submitted
 
 
-CORNERS = ("NW", "NE", "SW", "SE")
-COUNTS = (
-    ("system", "sips", "count"),
-    ("system", "sips", "cubes_per_sip"),
-    ("sip", "cube_mesh", "w"),
-    ("sip", "cube_mesh", "h"),
-    ("cube", "pe_layout", "pe_per_corner"),
-)
+COUNTS = (SIPS, CUBES, *CUBE_MESH, PER_CORNER)
 """Keys of counts that a spec and its machine share."""
 
 

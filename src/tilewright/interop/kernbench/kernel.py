@@ -2,8 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from difflib import get_close_matches
+from dataclasses import replace
 from itertools import product
 from types import FunctionType
 from typing import Any
@@ -20,7 +19,6 @@ from tilewright.interop.kernbench.message import (
     units_of,
 )
 from tilewright.interop.kernbench.message_send import Sent
-from tilewright.interop.kernbench.tensor import TensorShard
 from tilewright.language.kernel import LANGUAGE_PARAMETER, Kernel, kernel_of_function
 from tilewright.language.triton.adaptor import is_triton_object
 from tilewright.machine.coords import PeCoord
@@ -28,48 +26,6 @@ from tilewright.runtime.launch.bind import LaunchOptions
 from tilewright.runtime.launch.launch import launch
 from tilewright.runtime.request import LaunchReport
 from tilewright.units import PS_PER_NS
-
-
-@dataclass(frozen=True, slots=True)
-class _KernbenchKernel(Kernel):
-    """A kernel whose keyword numbers may have names that are no parameters."""
-
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Return every parameter's argument by name.
-
-        Positional arguments fill the parameters in order, without the language's. A keyword
-        whose name is a parameter binds by name. A number under any other name takes the next
-        free position, since KernBench appends keyword numbers in order and drops their names.
-        """
-        free = iter([name for name in self._after(args) if name not in kwargs])
-        named: dict[str, Any] = {}
-        for name, value in kwargs.items():
-            if name not in self.signature.parameters:
-                name = self._position_of(name, value, next(free, None))
-            named[name] = value
-        if LANGUAGE_PARAMETER not in self.given and len(args) > len(self.signature.parameters):
-            (last,) = self.given
-            found = f"{len(args)} arguments for {self.name}{self.signature} and no parameter tl"
-            expected = f"tl as a parameter: without one the last, {last}, stands for it"
-            raise KernelError(f"kernel {self.name!r}", found, expected, "add tl as the last one")
-        return Kernel.bind(self, args, named)
-
-    def _after(self, args: tuple[Any, ...]) -> list[str]:
-        """Return the parameters behind those that the positional arguments fill."""
-        return list(self.signature.parameters)[len(args) :]
-
-    def _position_of(self, name: str, value: Any, free: str | None) -> str:
-        """Return the parameter for a keyword whose name is none; refuse what is no number."""
-        is_number = isinstance(value, int | float)
-        if is_number and free is not None:
-            return free
-        found = f"the keyword {name}={value!r}, which is no parameter"
-        if is_number:
-            found += ", and no free parameter for a number"
-        near = get_close_matches(name, list(self.signature.parameters), n=1)
-        fix = f"did you mean {near[0]}?" if near else "leave it out, or add a parameter"
-        expected = f"arguments for {self.name}{self.signature}"
-        raise KernelError(f"kernel {self.name!r}", found, expected, fix)
 
 
 def kernel_of(function: Callable[..., Any], name: str | None = None) -> Kernel:
@@ -99,9 +55,7 @@ def kernel_of(function: Callable[..., Any], name: str | None = None) -> Kernel:
     receives = LANGUAGE_PARAMETER if LANGUAGE_PARAMETER in parameters else parameters[-1]
     plain = frozenset(parameters)
     kernel = kernel_of_function(function, LaunchedLanguage(), plain, called, receives)
-    return _KernbenchKernel(
-        called, _plain(function), kernel.constants, (), kernel.signature, kernel.given
-    )
+    return replace(kernel, function=_plain(function))
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,22 +75,28 @@ def send_launch(host: RuntimeContext, kernels: Kernels, message: KernelLaunchMsg
     sip = _sip(message, grid.num_sips)
     cubes = units_of(message, "target_cubes", grid.num_cubes_per_sip)
     pes = units_of(message, "target_pe", grid.num_pes_per_cube)
+    name = message.kernel_ref.name
     options = LaunchOptions(
-        message.kernel_ref.name,
+        name,
         on=[PeCoord(sip, cube, pe) for cube, pe in product(cubes, pes)],
         carries_data=host.carries_data,
         earliest_start_ps=_start_ps(message),
     )
     host.deployments.reclaim()
-    kernel = kernel_of(function, message.kernel_ref.name)
+    kernel = kernel_of(function, name)
+    _check_count(kernel, len(args))
     pending = launch(host.driver, host.deployments, kernel, args, {}, options)
-    facts = {
-        "kernel": message.kernel_ref.name,
-        "sip": sip,
-        "target_cubes": cubes,
-        "target_pe": pes,
-    }
+    facts = {"kernel": name, "sip": sip, "target_cubes": cubes, "target_pe": pes}
     return Sent((pending.request,), facts, lambda: _times(pending.report))
+
+
+def _check_count(kernel: Kernel, count: int) -> None:
+    """Refuse an argument for the last parameter, where that stands for the language."""
+    if LANGUAGE_PARAMETER not in kernel.given and count > len(kernel.signature.parameters):
+        (last,) = kernel.given
+        found = f"{count} arguments for {kernel.name}{kernel.signature} and no parameter tl"
+        expected = f"tl as a parameter: without one the last, {last}, stands for it"
+        raise KernelError(f"kernel {kernel.name!r}", found, expected, "add tl as the last one")
 
 
 def _times(report: LaunchReport) -> dict[str, Any]:
@@ -189,10 +149,10 @@ def _argument(message: KernelLaunchMsg, index: int) -> int | float:
 def _sip(message: KernelLaunchMsg, num_sips: int) -> int:
     """Return the SIP that the message names, else the one that all its shards are on, else 0."""
     if message.target_sip is not None:
-        sips = units_of(message, "target_sip", num_sips)
-        named: set[int] = set(sips)
+        named = set(units_of(message, "target_sip", num_sips))
     else:
-        named = {shard.sip for shard in _shards(message)} or {0}
+        tensors = [each for each in message.args if isinstance(each, TensorArg)]
+        named = {shard.sip for each in tensors for shard in each.shards} or {0}
     (first, *others) = sorted(named)
     if others or not 0 <= first < num_sips:
         found = f"shards on the SIPs {', '.join(map(str, sorted(named)))}"
@@ -200,10 +160,6 @@ def _sip(message: KernelLaunchMsg, num_sips: int) -> int:
         fix = "submit a message for each SIP, with target_sip= or the shards of that SIP alone"
         raise refuse(message, "args", found, expected, fix)
     return first
-
-
-def _shards(message: KernelLaunchMsg) -> list[TensorShard]:
-    return [shard for each in message.args if isinstance(each, TensorArg) for shard in each.shards]
 
 
 def _start_ps(message: KernelLaunchMsg) -> int:

@@ -14,12 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import KernelError
-from tilewright.interop.kernbench.message import (
-    KernelLaunchMsg,
-    KernelRef,
-    ScalarArg,
-    TensorArg,
-)
+from tilewright.interop.kernbench.message import KernelLaunchMsg, KernelRef, ScalarArg, TensorArg
 from tilewright.interop.kernbench.tensor import TargetPe, Tensor
 from tilewright.interop.kernbench.value import ValueProgramError
 
@@ -53,7 +48,10 @@ def plan_launch(
     are those of the context's device, for policies that name none.
     """
     where = f"launch {name!r}" if isinstance(name, str) else "launch"
-    _check_kernel(where, name, function)
+    if not isinstance(name, str) or not callable(function):
+        found = f"an object of {type(name).__name__}, then one of {type(function).__name__}"
+        fix = "write torch.launch('name', kernel, ...)"
+        raise KernelError(where, found, "a name, then a function", fix)
     arguments = _positional(where, function, args, kwargs)
     tensors = [each for each in arguments if isinstance(each, Tensor)]
     target_pe = _union(tensor.in_machine.target_pe for tensor in tensors)
@@ -74,13 +72,6 @@ def plan_launch(
         for sip in sips
     }
     return LaunchPlan(messages, target_pe, tuple(notes))
-
-
-def _check_kernel(where: str, name: object, function: object) -> None:
-    if not isinstance(name, str) or not callable(function):
-        found = f"an object of {type(name).__name__}, then one of {type(function).__name__}"
-        fix = "write torch.launch('name', kernel, ...)"
-        raise KernelError(where, found, "a name, then a function", fix)
 
 
 def _positional(
@@ -171,10 +162,7 @@ def _message_argument(value: Argument, sip: int) -> TensorArg | ScalarArg:
         return ScalarArg(dtype="f32" if isinstance(value, float) else "i32", value=value)
     shards = _shards_for(value, sip)
     first = min(shard.offset_bytes for shard in shards)
-    return TensorArg(
-        shards=tuple(shards),
-        va_base=value.va_base + first,
-    )
+    return TensorArg(tuple(shards), value.va_base + first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,17 +201,13 @@ def local_sizes(
             local = LocalSize(tensor.name, size, size // units, words)
             known = found.setdefault(size, local)
             if known.local != local.local:
-                raise _two_sizes(where, known, local)
+                text = (
+                    f"the argument {size}, which tensor {known.tensor!r} makes {known.local}"
+                    f" ({known.split}) and tensor {tensor.name!r} {local.local} ({words})"
+                )
+                fix = "launch with _auto_dim_remap=False and pass local sizes"
+                raise ValueProgramError(where, text, "one local size for a number", fix)
     return {size: replace(one, whole=whole.get(size)) for size, one in found.items()}
-
-
-def _two_sizes(where: str, one: LocalSize, other: LocalSize) -> ValueProgramError:
-    text = (
-        f"the argument {one.size}, which tensor {one.tensor!r} makes {one.local} ({one.split}) and "
-        f"tensor {other.tensor!r} {other.local} ({other.split})"
-    )
-    fix = "launch with _auto_dim_remap=False and pass local sizes"
-    return ValueProgramError(where, text, "one local size for a number", fix)
 
 
 def replacement_note(kernel: str, index: int, found: LocalSize) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tilewright.errors import BenchError
@@ -35,21 +34,15 @@ class KernbenchProgram:
         self.registry = ProgramRegistry(build_host)
         self._file = ProgramFile(file, content, build_names(self.registry))
         with entered_registry(self.registry):
-            self._file.load()
-
-    @property
-    def module(self) -> ModuleType:
-        """The module that the file has become."""
-        return self._file.module
+            self.module = self._file.load()
 
     def entry(self, bench: str | None = None) -> Callable[..., Any]:
         """Return what to run: the bench of a name, else ``run``, else the only bench."""
         if bench is not None:
             return self.registry.resolve(bench).run
-        run = getattr(self.module, ENTRY, None)
+        run: Callable[..., Any] | None = getattr(self.module, ENTRY, None)
         if callable(run):
-            entry: Callable[..., Any] = run
-            return entry
+            return run
         benches = self.registry.list_all()
         if len(benches) == 1:
             return benches[0].run

@@ -229,11 +229,7 @@ def part_of(message: Any, side: str, pe: PeCoord, memory: DeviceMemory) -> Memor
 
 
 def range_of(
-    message: Any,
-    fields: tuple[str, str],
-    address: object,
-    num_bytes: object,
-    memory: DeviceMemory,
+    message: Any, fields: tuple[str, str], address: object, num_bytes: object, memory: DeviceMemory
 ) -> MemoryPart:
     """Return the memory and the offset of physical bytes; refuse what is in no single memory.
 

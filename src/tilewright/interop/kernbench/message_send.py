@@ -49,17 +49,13 @@ _NODES = {
 }
 
 
-def _nothing_more() -> Mapping[str, Any]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A message on its way: complete when all of its requests are."""
 
     requests: tuple[Request, ...]
     facts: Mapping[str, Any]  # entries of its trace that are known at once
-    outcome: Callable[[], Mapping[str, Any]] = _nothing_more
+    outcome: Callable[[], Mapping[str, Any]] = dict
     """Returns entries of its trace that are known when it has succeeded."""
     fails_quietly: bool = False  # whether its Completion alone says that it failed
 
@@ -169,7 +165,7 @@ def _path(machine: Machine, source: int, part: MemoryPart, spread: int) -> tuple
 
 def send_map(host: RuntimeContext, message: MmuMapMsg) -> Sent:
     """Add translations; a byte that is mapped already fails the request."""
-    entries = [_entry(message, index, ("va", "pa", "size")) for index in range(_count(message))]
+    entries = _entries(message, ("va", "pa", "size"))
     for index, (_, pa, size) in enumerate(entries):
         fields = f"entries[{index}]['pa']", f"entries[{index}]['size']"
         range_of(message, fields, pa, size, host.driver.memory)
@@ -182,7 +178,7 @@ def send_map(host: RuntimeContext, message: MmuMapMsg) -> Sent:
 
 def send_unmap(host: RuntimeContext, message: MmuUnmapMsg) -> Sent:
     """Take translations out; one that is not there as it was mapped fails the request."""
-    entries = [_entry(message, index, ("va", "size")) for index in range(_count(message))]
+    entries = _entries(message, ("va", "size"))
     ranges = tuple(VirtualRange(VirtualByte(va), size) for va, size in entries)
     return _send_all(host, message, lambda target: UnmapMsg(target, ranges))
 
@@ -207,23 +203,20 @@ def _send_all(
     return Sent(requests, facts, fails_quietly=True)
 
 
-def _count(message: TranslationMsg) -> int:
+def _entries(message: TranslationMsg, keys: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """Return the values of all entries in the order of keys; refuse others, and what is no int."""
     entries = message.entries
     if not isinstance(entries, tuple | list) or not entries:
         expected = "a tuple of at least one dict"
         raise refuse(message, "entries", repr(entries), expected, "list what to map")
-    return len(entries)
-
-
-def _entry(message: TranslationMsg, index: int, keys: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the values of one entry in the order of keys; refuse others, and what is no int."""
-    entry, field = message.entries[index], f"entries[{index}]"
-    if not isinstance(entry, Mapping) or set(entry) != set(keys):
-        expected = f"a dict with exactly {', '.join(keys)}"
-        raise refuse(message, field, repr(entry), expected, "correct the entry")
-    for key in keys:
-        low = 1 if key == "size" else 0
-        if type(entry[key]) is not int or entry[key] < low:
-            expected = f"an int of at least {low}"
-            raise refuse(message, f"{field}[{key!r}]", repr(entry[key]), expected, "correct it")
-    return tuple(entry[key] for key in keys)
+    for index, entry in enumerate(entries):
+        field = f"entries[{index}]"
+        if not isinstance(entry, Mapping) or set(entry) != set(keys):
+            expected = f"a dict with exactly {', '.join(keys)}"
+            raise refuse(message, field, repr(entry), expected, "correct the entry")
+        for key in keys:
+            low = 1 if key == "size" else 0
+            if type(entry[key]) is not int or entry[key] < low:
+                where, expected = f"{field}[{key!r}]", f"an int of at least {low}"
+                raise refuse(message, where, repr(entry[key]), expected, "correct it")
+    return [tuple(entry[key] for key in keys) for entry in entries]

@@ -1,9 +1,9 @@
 """Workers of KernBench programs: ``kernbench.runtime_api.multiprocessing``."""
 
 import traceback
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tilewright.errors import ProgramError, TilewrightError
 from tilewright.host import RuntimeContext as HostContext
@@ -25,7 +25,7 @@ class Multiprocessing:
 
     def __init__(self, host: HostContext) -> None:
         self._host = host
-        _latest[:] = [weakref.ref(self)]
+        _latest["made"] = self
 
     def spawn(
         self,
@@ -62,7 +62,7 @@ class Multiprocessing:
             raise SpawnException(errors) from error
 
 
-_latest: list[weakref.ref[Multiprocessing]] = []  # of the context that was made last
+_latest = WeakValueDictionary[str, Multiprocessing]()  # of the context that was made last
 
 
 def spawn(fn: Callable[..., Any], args: Sequence[Any] = (), *options: Any, **named: Any) -> None:
@@ -72,7 +72,7 @@ def spawn(fn: Callable[..., Any], args: Sequence[Any] = (), *options: Any, **nam
     """
     given = [getattr(each, "multiprocessing", None) for each in args]
     found = [each for each in given if isinstance(each, Multiprocessing)]
-    found += [made for made in (reference() for reference in _latest) if made is not None]
+    found += _latest.values()
     if not found:
         fix = "make a RuntimeContext first, or call torch.multiprocessing.spawn"
         raise ProgramError("spawn", "no runtime context", "one whose workers these are", fix)

@@ -73,11 +73,7 @@ _OUTSIDE: Mapping[str, tuple[str, str, str, str]] = {
 
 def _command(name: str, instead: str) -> type[Refused]:
     expected, fix = PeCommand.refusal[2], f"write {instead} in a kernel, and launch it"
-    return _refused(name, PeCommand, name, f"a {name} made by hand", expected, fix)
-
-
-def _refused(name: str, base: type[Refused], *refusal: str) -> type[Refused]:
-    return type(name, (base,), {"refusal": refusal})
+    return type(name, (PeCommand,), {"refusal": (name, f"a {name} made by hand", expected, fix)})
 
 
 REFUSED: Mapping[str, Mapping[str, type[Refused]]] = MappingProxyType(
@@ -87,7 +83,7 @@ REFUSED: Mapping[str, Mapping[str, type[Refused]]] = MappingProxyType(
     }
     | {
         path: {
-            name: _refused(name, Refused, f"{PACKAGE}.{path}.{name}", *parts)
+            name: type(name, (Refused,), {"refusal": (f"{PACKAGE}.{path}.{name}", *parts)})
             for name in names.split()
         }
         for path, (names, *parts) in _OUTSIDE.items()
@@ -97,7 +93,9 @@ REFUSED: Mapping[str, Mapping[str, type[Refused]]] = MappingProxyType(
 
 
 _OURS = "tilewright.interop.kernbench"
-_ALGORITHM = "TOPOLOGY kernel kernel_args"
+_ALGORITHMS = [
+    f"ccl.algorithms.{name}_allreduce" for name in ("ring", "tree", "mesh", "hierarchical")
+]
 
 NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -115,9 +113,7 @@ NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "distributed": "DistributedContext latest_distributed",
             "ccl.backend": "AhbmCCLBackend",
         },
-        "runtime_api.multiprocessing": {
-            "multiprocessing": "Multiprocessing SpawnException spawn",
-        },
+        "runtime_api.multiprocessing": {"multiprocessing": "Multiprocessing SpawnException spawn"},
         "runtime_api.bench_runner": {"loading": "BenchResult run_bench"},
         "common.types": {"value": "Completion RequestHandle SimEngine"},
         "common.pe_commands": {
@@ -138,15 +134,10 @@ NAMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "ccl.config": "load_ccl_config resolve_algorithm_config",
         },
         "ccl.sfr_config": {"ccl.install": "configure_sfr_intercube_multisip"},
-        "ccl.algorithms.ring_allreduce": {"ccl.algorithms.ring_allreduce": _ALGORITHM},
-        "ccl.algorithms.tree_allreduce": {"ccl.algorithms.tree_allreduce": _ALGORITHM},
-        "ccl.algorithms.mesh_allreduce": {"ccl.algorithms.mesh_allreduce": _ALGORITHM},
-        "ccl.algorithms.hierarchical_allreduce": {
-            "ccl.algorithms.hierarchical_allreduce": _ALGORITHM
-        },
+        **{path: {path: "TOPOLOGY kernel kernel_args"} for path in _ALGORITHMS},
         "ccl.algorithms.intercube_allreduce": {
-            "ccl.algorithms.intercube_allreduce": f"{_ALGORITHM} MESH_2D_NO_WRAP RING_1D"
-            " SIP_TOPOLOGY_KINDS TORUS_2D"
+            "ccl.algorithms.intercube_allreduce": "TOPOLOGY kernel kernel_args MESH_2D_NO_WRAP"
+            " RING_1D SIP_TOPOLOGY_KINDS TORUS_2D"
         },
         "tp.parallel_state": {
             "tp": "destroy_model_parallel get_tensor_model_parallel_rank"
@@ -248,11 +239,8 @@ def build_names(registry: ProgramRegistry) -> ForeignNames:
         for module, found in modules.items():
             ours = import_module(f"{_OURS}.{module}")
             names |= {name: getattr(ours, name) for name in found.split()}
-    table["benches.registry"] = {
-        "bench": registry.bench,
-        "resolve": registry.resolve,
-        "list_all": registry.list_all,
-    }
+    benches = ("bench", "resolve", "list_all")
+    table["benches.registry"] = {name: getattr(registry, name) for name in benches}
     table["triton_emu.registry"] = {
         "register_kernel": registry.register_kernel,
         "_kernels": registry.kernels,

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 from tilewright.errors import PlacementError, UnknownAttributeError
 from tilewright.interop.kernbench.value import dtype_of_size, whole_number
 from tilewright.runtime.placement import policy as ours
-from tilewright.runtime.placement.placement import Placement, Targets, place
+from tilewright.runtime.placement.placement import Targets, place
 
 WORDS = tuple(word.value for word in ours.LayoutWord)
 PAGE_BYTES = 1  # of a placement that is arithmetic alone: no page is taken
@@ -44,8 +44,8 @@ class DPPolicy:
                 expected = ", ".join(map(repr, WORDS))
                 raise PlacementError(f"DPPolicy {level}", repr(word), expected, "write one of them")
         self.sip, self.cube, self.pe = sip, cube, pe
-        self.num_sips, self.num_cubes = _python_int(num_sips), _python_int(num_cubes)
-        self.num_pes = _python_int(num_pes)
+        self.num_sips, self.num_cubes = python_int(num_sips), python_int(num_cubes)
+        self.num_pes = python_int(num_pes)
         self.ours = ours.DPPolicy(
             sip=sip, cube=cube, pe=pe,
             num_sips=self.num_sips, num_cubes=self.num_cubes, num_pes=self.num_pes,
@@ -68,7 +68,7 @@ class DPPolicy:
         return hash(self.ours)
 
 
-def _python_int(count: Any) -> Any:
+def python_int(count: Any) -> Any:
     """Return NumPy's integers as Python's, and all else as it is."""
     number = whole_number(count)
     return count if number is None else number
@@ -115,11 +115,7 @@ ShardSpec(sip=0, cube=0, pe=1, offset_bytes=32, nbytes=32)]
         sips = (target_sip,)
     targets = Targets(sips, tuple(range(num_cubes)), tuple(range(num_pe)))
     dtype = dtype_of_size(itemsize)
-    return shard_specs(place("shape", tuple(shape), dtype, dp.ours, targets, PAGE_BYTES))
-
-
-def shard_specs(placement: Placement) -> list[ShardSpec]:
-    """Return the shards of a placement as KernBench names their fields."""
+    placement = place("shape", tuple(shape), dtype, dp.ours, targets, PAGE_BYTES)
     return [
         ShardSpec(shard.home.sip, shard.home.cube, shard.home.pe, shard.offset, shard.num_bytes)
         for shard in placement.shards

@@ -5,11 +5,11 @@ one group, all ranks of the process group. It is that of the context whose group
 last, unless ``torch=`` names another.
 """
 
-import weakref
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tilewright.interop.kernbench.ccl.config import DTYPE, with_defaults
-from tilewright.interop.kernbench.distributed import DistributedContext, latest_distributed
+from tilewright.interop.kernbench.distributed import BACKEND, DistributedContext, latest_distributed
 from tilewright.interop.kernbench.placement import DPPolicy
 from tilewright.interop.kernbench.tensor import Tensor
 from tilewright.interop.kernbench.value import (
@@ -51,7 +51,9 @@ class _ParallelLinear:
         axis = 0 if self.splits_input else 1
         name = ("in_features", "out_features")[axis]
         shape[axis] = _part(self._where, name, shape[axis])
-        _check_device(self._where, torch)
+        if get_tensor_model_parallel_world_size() > 1 and torch.ahbm.current_device() is None:
+            found, fix = "a worker without a device", "call torch.ahbm.set_device(rank) first"
+            raise RuntimeProgramError(self._where, found, "the rank's SIP", fix)
         self.weight: Tensor = torch.zeros(tuple(shape), dtype, dp=ONE_PE)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -169,16 +171,9 @@ def _matrix(where: str, x: Tensor) -> tuple[int, int]:
     return x.shape[0], x.shape[1]
 
 
-def _check_device(where: str, torch: Any) -> None:
-    """Refuse a worker that has named no SIP: its weights would lie on all of them."""
-    if get_tensor_model_parallel_world_size() > 1 and torch.ahbm.current_device() is None:
-        fix = "call torch.ahbm.set_device(rank) first"
-        raise RuntimeProgramError(where, "a worker without a device", "the rank's SIP", fix)
-
-
 def _context(where: str, torch: Any) -> Any:
     """Return the context that a call names, else that of the group."""
-    return parallel_context(where) if torch is None else torch
+    return _found(where).context if torch is None else torch
 
 
 def linear_kernel(
@@ -219,7 +214,7 @@ def copy_columns_kernel(
             tl.store(target, tl.load(source, (columns,), DTYPE))
 
 
-_state: list[weakref.ref[DistributedContext]] = []  # none until initialised
+_state = WeakValueDictionary[str, DistributedContext]()  # by BACKEND; none until initialised
 
 
 def initialize_model_parallel(
@@ -237,12 +232,12 @@ def initialize_model_parallel(
         text = f"tensor_model_parallel_size={tensor_model_parallel_size}"
         expected = f"{world_size}, all ranks of the process group"
         raise ValueProgramError(where, text, expected, "leave it out, or start as many ranks")
-    _state[:] = [weakref.ref(found)]
+    _state[BACKEND] = found
 
 
 def model_parallel_is_initialized() -> bool:
     """Tell whether there is a group of tensor-parallel ranks."""
-    return any(reference() is not None for reference in _state)
+    return BACKEND in _state
 
 
 def destroy_model_parallel() -> None:
@@ -260,15 +255,9 @@ def get_tensor_model_parallel_world_size() -> int:
     return _found("get_tensor_model_parallel_world_size").get_world_size()
 
 
-def parallel_context(where: str) -> Any:
-    """Return the runtime context of the group."""
-    return _found(where).context
-
-
 def _found(where: str) -> DistributedContext:
-    for reference in _state:
-        made = reference()
-        if made is not None:
-            return made
-    fix = "call initialize_model_parallel() behind init_process_group"
-    raise RuntimeProgramError(where, "no tensor-parallel group", "one that is initialised", fix)
+    made = _state.get(BACKEND)
+    if made is None:
+        fix = "call initialize_model_parallel() behind init_process_group"
+        raise RuntimeProgramError(where, "no tensor-parallel group", "one that is initialised", fix)
+    return made

@@ -218,7 +218,9 @@ def vortex_names(*, stand_in_for_torch: bool | None = None) -> Iterator[None]:
             yield
         finally:
             if wanted:
-                _put_back("torch", real)
+                del sys.modules["torch"]
+                if real is not None:
+                    sys.modules["torch"] = real
 
 
 def install_vortex_alias() -> None:
@@ -254,12 +256,6 @@ session_of_config = partial(reference.session_of_config, names=vortex_names)
 """Build what a config asks for on the reference backend; ``module_path`` as in `load_flows`."""
 check_engine_config = partial(our_verify.check_engine_config, names=vortex_names)
 """Make all checks of a config ahead of an engine; ``module_path`` as in `load_flows`."""
-
-
-def _put_back(name: str, module: ModuleType | None) -> None:
-    del sys.modules[name]
-    if module is not None:
-        sys.modules[name] = module
 
 
 _VORTEX = ForeignNames(PACKAGE, vortex_table(build_vflow))

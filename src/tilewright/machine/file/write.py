@@ -53,11 +53,12 @@ def _section_lines(spec: Spec, indent: str) -> Iterator[str]:
             yield f"{indent}{name}:"
             yield from _section_lines(value, indent + "  ")
         else:
-            line = f"{indent}{name}: {_value_text(value, name, field)}"
+            line = f"{indent}{name}: {value_text(value, name, field)}"
             yield f"{line:<36} # {field.description}" if field.description else line
 
 
-def _value_text(value: object, name: str, field: FieldInfo) -> str:
+def value_text(value: object, name: str, field: FieldInfo) -> str:
+    """Write the value of the field ``name`` as a machine file has it."""
     takes_text = any(isinstance(rule, BeforeValidator) for rule in field.metadata)
     match value:
         case bool() | None:
@@ -66,11 +67,11 @@ def _value_text(value: object, name: str, field: FieldInfo) -> str:
             return quantity_text(value, name)
         case dict():
             pairs = (
-                f"{word_text(key)}: {_value_text(entry, '', field)}" for key, entry in value.items()
+                f"{word_text(key)}: {value_text(entry, '', field)}" for key, entry in value.items()
             )
             return "{" + ", ".join(pairs) + "}"
         case tuple():
-            return "[" + ", ".join(_value_text(entry, "", field) for entry in value) + "]"
+            return "[" + ", ".join(value_text(entry, "", field) for entry in value) + "]"
         case _:
             return word_text(value) if isinstance(value, str) else str(value)
 

@@ -147,16 +147,8 @@ class Probe:
     """What happened to a load of every single byte by every PE that has a part of a tensor."""
 
     expected: Expected
-    accepted: tuple[dict[int, int], ...]  # by PE: the value of each byte by its offset
-
-    @property
-    def pairs(self) -> list[tuple[frozenset[int], dict[int, int]]]:
-        """For each PE the bytes that it may access, and those that it could."""
-        places = sorted(self.expected.visible)
-        return [
-            (self.expected.visible[place], found)
-            for place, found in zip(places, self.accepted, strict=True)
-        ]
+    pairs: list[tuple[frozenset[int], dict[int, int]]]
+    """For each PE the bytes that it may access, and the value by offset of those that it could."""
 
 
 def small_machine(page_bytes: int = PAGE_BYTES) -> Machine:
@@ -189,7 +181,7 @@ def probe_case(case: Case, kind: EngineKind, seed: int = SEED) -> Probe:
     num_bytes = -(-len(expected.image) // PAGE_BYTES) * PAGE_BYTES + BEYOND
     numbers_of = PerPe({place: number for number, place in enumerate(places)})
     torch.launch(kernel, tensor.address, numbers_of, num_bytes, on=places)
-    return Probe(expected, tuple(accepted))
+    return Probe(expected, [(expected.visible[at], accepted[n]) for n, at in enumerate(places)])
 
 
 @cache

@@ -13,15 +13,9 @@ from tilewright.collectives.operation import Operation
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_US
 from tilewright.validation.collective.closed_form import table_plan
-from tilewright.validation.collective.run import (
-    LinkGraph,
-    Network,
-    Wiring,
-    grid,
-    neighbour_cycle,
-    run_plans,
-)
+from tilewright.validation.collective.run import Wiring, run_plans
 from tilewright.validation.finding import Finding, Row, at_least, printed
+from tilewright.validation.network import LinkGraph, Network, neighbour_cycle
 
 WIRING = Wiring(latency_ps=1, bytes_per_us=64_000, packet_flits=256)
 NUM_BYTES = {4: 2**18, 8: 2**20}  # S, by the side of the network
@@ -67,7 +61,7 @@ class BoundLaw:
     wraps: bool = False
 
     def network(self, side: int) -> Network:
-        return grid(side, side, wraps=self.wraps)
+        return Network(side, side, wraps=self.wraps)
 
 
 LAWS = (

@@ -16,15 +16,9 @@ from tilewright.collectives.operation import Call, Operation, goal_of, start_of
 from tilewright.collectives.plan import Plan, Script, check_plan, ring_pass
 from tilewright.engine import EngineKind
 from tilewright.units import PS_PER_NS, PS_PER_US
-from tilewright.validation.collective.run import (
-    Network,
-    Wiring,
-    full,
-    grid,
-    neighbour_cycle,
-    run_plans,
-)
+from tilewright.validation.collective.run import Wiring, run_plans
 from tilewright.validation.finding import Finding, Row, exact, printed, ramp
+from tilewright.validation.network import Network, full, neighbour_cycle
 
 
 def table_plan(algorithm: str, operation: Operation, num_ranks: int, lane: int = 0) -> Plan:
@@ -33,22 +27,7 @@ def table_plan(algorithm: str, operation: Operation, num_ranks: int, lane: int =
     return checked_plan(ALGORITHMS[algorithm], call, lane).plan
 
 
-def doubling_all_reduce(num_ranks: int) -> Plan:
-    """Recursive doubling: all of the buffer, to the rank that differs in one bit."""
-    return _proved(Operation.ALL_REDUCE, num_ranks, _double)
-
-
-def binomial_broadcast(num_ranks: int) -> Plan:
-    """Everybody who has the buffer hands all of it on, half as far each time."""
-    return _proved(Operation.BROADCAST, num_ranks, _broadcast)
-
-
-def scattered_broadcast(num_ranks: int) -> Plan:
-    """Halves of what is left go down a binomial tree; a ring gathers them."""
-    return _proved(Operation.BROADCAST, num_ranks, _scatter_and_gather)
-
-
-def _proved(operation: Operation, num_ranks: int, write: Callable[[Script, int], None]) -> Plan:
+def _proved(operation: Operation, write: Callable[[Script, int], None], num_ranks: int) -> Plan:
     """Of a power of two of ranks."""
     script = Script(num_ranks, num_ranks)
     write(script, num_ranks)
@@ -58,18 +37,21 @@ def _proved(operation: Operation, num_ranks: int, write: Callable[[Script, int],
 
 
 def _double(script: Script, num_ranks: int) -> None:
+    """All of the buffer, to the rank that differs in one bit."""
     for turn in range(num_ranks.bit_length() - 1):
         for rank in range(num_ranks):
             script.move(turn, rank, rank ^ (1 << turn), range(num_ranks), combines=True)
 
 
 def _broadcast(script: Script, num_ranks: int) -> None:
+    """Everybody who has the buffer hands all of it on, half as far each time."""
     for turn, distance in enumerate(_distances(num_ranks)):
         for rank in range(0, num_ranks, 2 * distance):
             script.move(turn, rank, rank + distance, range(num_ranks), combines=False)
 
 
 def _scatter_and_gather(script: Script, num_ranks: int) -> None:
+    """Halves of what is left go down a binomial tree; a ring gathers them."""
     distances = _distances(num_ranks)
     for turn, distance in enumerate(distances):
         for rank in range(0, num_ranks, 2 * distance):
@@ -82,6 +64,11 @@ def _scatter_and_gather(script: Script, num_ranks: int) -> None:
 def _distances(num_ranks: int) -> list[int]:
     """Half of the ranks, a quarter of them, ... 1."""
     return [num_ranks >> bit for bit in range(1, num_ranks.bit_length())]
+
+
+doubling_all_reduce = partial(_proved, Operation.ALL_REDUCE, _double)
+binomial_broadcast = partial(_proved, Operation.BROADCAST, _broadcast)
+scattered_broadcast = partial(_proved, Operation.BROADCAST, _scatter_and_gather)
 
 
 MIB = 2**20
@@ -145,7 +132,7 @@ def _rows(ranks: int) -> int:
 
 
 def _torus(ranks: int) -> Network:
-    return grid(_rows(ranks), ranks // _rows(ranks), wraps=True)
+    return Network(_rows(ranks), ranks // _rows(ranks), wraps=True)
 
 
 def _torus_plan(ranks: int) -> Plan:
@@ -159,7 +146,7 @@ def _ring(operation: Operation) -> Callable[[int], Plan]:
 
 
 def _closed_line(ranks: int) -> Network:
-    return grid(1, ranks, wraps=True)
+    return Network(1, ranks, wraps=True)
 
 
 LAWS = (
@@ -181,7 +168,7 @@ LAWS = (
     Law("CO7 torus all-reduce", _torus_plan, _torus,
         lambda p: 2 * (_rows(p) + p // _rows(p) - 2), _twice, _rest, "44.700"),
     Law("CO8 ring of neighbours on a mesh", _ring(Operation.ALL_REDUCE),
-        lambda p: grid(_rows(p), p // _rows(p)), lambda p: 2 * (p - 1), _twice, _rest, "50.700",
+        lambda p: Network(_rows(p), p // _rows(p)), lambda p: 2 * (p - 1), _twice, _rest, "50.700",
         lambda p: neighbour_cycle(_rows(p), p // _rows(p))),
 )  # fmt: skip
 

@@ -17,9 +17,9 @@ from tilewright.records.bench import CollectiveRow
 from tilewright.units import PS_PER_US
 from tilewright.validation.collective.bound import LAWS, BoundLaw
 from tilewright.validation.collective.measure import CollectiveCase, run_case
-from tilewright.validation.collective.run import LinkGraph
 from tilewright.validation.engine_run import machine_named
 from tilewright.validation.finding import Finding, Row, at_least, exact, near_model
+from tilewright.validation.network import LinkGraph
 
 KIB = 1024
 MACHINE = "ahbm-small"

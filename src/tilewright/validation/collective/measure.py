@@ -164,9 +164,8 @@ def _run(
         for server in device.links.values()
     }
     link = max(busy, key=lambda server: busy[server])
-    latency_ps = max(report.last_end_ps for report in reports) - min(
-        report.first_start_ps for report in reports
-    )
+    first_ps = min(report.first_start_ps for report in reports)
+    latency_ps = max(report.last_end_ps for report in reports) - first_ps
     events = after.events - before.events
     pes = [report.pes for report in reports]
     return _Outcome(latency_ps, events, after.servers[link].name, busy[link], pes)
@@ -175,6 +174,7 @@ def _run(
 def _buffers(owner: Deployments, group: Group, rank: int, call: Call, num_bytes: int) -> Buffers:
     """Tensors that are spread over the PEs of a rank."""
     ranks, elements = group.size, num_bytes // ELEMENT_BYTES
+    part = elements // ranks
     targets = targets_of(group.ranks[rank])
 
     def pieces(count: int, size: int) -> tuple[Piece, ...]:
@@ -187,17 +187,13 @@ def _buffers(owner: Deployments, group: Group, rank: int, call: Call, num_bytes:
             whole = pieces(1, elements)
             return Buffers(whole, whole)
         case Operation.REDUCE_SCATTER:
-            own = pieces(1, elements // ranks)[0]
-            return Buffers(pieces(ranks, elements // ranks), only_at(rank, own, ranks))
+            (own,) = pieces(1, part)
+            return Buffers(pieces(ranks, part), only_at(rank, own, ranks))
         case Operation.ALL_GATHER:
-            own = pieces(1, elements // ranks)[0]
-            return Buffers(only_at(rank, own, ranks), pieces(ranks, elements // ranks))
+            (own,) = pieces(1, part)
+            return Buffers(only_at(rank, own, ranks), pieces(ranks, part))
         case Operation.ALL_TO_ALL:
-            size = elements // ranks
-            return pairs_of(rank, pieces(ranks, size), pieces(ranks, size))
-        case Operation.BROADCAST:
-            whole = pieces(1, elements)
-            return Buffers(whole, (None,)) if rank == call.root else Buffers((None,), whole)
+            return pairs_of(rank, pieces(ranks, part), pieces(ranks, part))
         case _:
             found = f"the operation {call.operation.value}"
             raise BenchError("collectives", found, "one that is measured", "name another")
@@ -214,13 +210,9 @@ def _bound(
     pes = tuple(pe for place in places for pe in place)
     last = [max(place) for place in places]
     combines = case.operation in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)
+    opens, messages = case.buffer is not RingKind.HBM, tuple((last[0], pe) for pe in last[1:])
     path = Path(
-        pes=pes,
-        commands=0,
-        computes=combines,
-        opens=case.buffer is not RingKind.HBM,
-        all_store=False,
-        messages=tuple((last[0], pe) for pe in last[1:]),
+        pes=pes, commands=0, computes=combines, opens=opens, all_store=False, messages=messages
     )
     num_bytes = case.num_bytes  # that are read by all ranks together, and written
     work = Work(num_pes=len(pes), read_bytes=num_bytes, written_bytes=num_bytes)

@@ -15,6 +15,7 @@ from tilewright.engine import (
     TaskGraph,
     build_engine,
 )
+from tilewright.validation.conservation.run import ports_ps
 from tilewright.validation.engine_run import finish, transfer_ps
 from tilewright.validation.finding import Finding, Row, at_most, exact
 
@@ -28,15 +29,12 @@ SPEC = EngineSpec(FLIT_BYTES, PACKET_FLITS)
 
 def check_controller(kind: EngineKind) -> Finding:
     """PR 125: three ports got 119 bytes a cycle through a controller of 40."""
-    engine, packets = build_engine(kind, SPEC), 50
-    controller = engine.add_server(ServerSpec("controller", FULL_RATE))
-    graph = TaskGraph()
-    for port in range(3):
-        link = engine.add_server(ServerSpec(f"port{port}", FULL_RATE))
-        graph.transfer(engine.add_route([link, controller]), packets * PACKET_BYTES)
+    packets = 50
+    num_bytes = packets * PACKET_BYTES
+    end_ps = ports_ps(kind, SPEC, FULL_RATE, ports=3, num_bytes=num_bytes, controllers=1)
     # one cycle until the first flit is there; from then on the controller never rests
     cycles = 1 + 3 * packets * PACKET_FLITS
-    return exact(cycles, Fraction(finish(engine, graph), CYCLE_PS), "cycles")
+    return exact(cycles, Fraction(end_ps, CYCLE_PS), "cycles")
 
 
 def check_use(kind: EngineKind) -> Finding:

@@ -14,13 +14,21 @@ from tilewright.engine import (
     Engine,
     EngineKind,
     EngineSpec,
+    ServerSpec,
     Statistics,
     TaskGraph,
     TraceRecord,
     build_engine,
 )
 from tilewright.validation.engine_run import FLIT_BYTES, Routes, finish
-from tilewright.validation.workload import LinkSpec, MeshSpec, Message, NetworkLoad, mesh_load
+from tilewright.validation.workload import (
+    LinkSpec,
+    MeshSpec,
+    Message,
+    NetworkLoad,
+    alone_ps,
+    mesh_load,
+)
 
 SOURCE = -1
 Queue = tuple[int, int]  # input and virtual channel
@@ -101,6 +109,19 @@ def _engine_of(load: NetworkLoad, kind: EngineKind) -> tuple[Engine, TaskGraph]:
         graph.transfer(route, message.flits * FLIT_BYTES, message.at_ps)
     engine.set_trace(True)
     return engine, graph
+
+
+def ports_ps(
+    kind: EngineKind, spec: EngineSpec, rate: int, *, ports: int, num_bytes: int, controllers: int
+) -> int:
+    """Return when ports have sent so much each, dealt to controllers of their own rate."""
+    engine = build_engine(kind, spec)
+    shared = [engine.add_server(ServerSpec(f"controller{n}", rate)) for n in range(controllers)]
+    graph = TaskGraph()
+    for port in range(ports):
+        link = engine.add_server(ServerSpec(f"port{port}", rate))
+        graph.transfer(engine.add_route([link, shared[port % controllers]]), num_bytes)
+    return finish(engine, graph)
 
 
 def crowded_engine(seed: int, kind: EngineKind) -> Engine:
@@ -240,12 +261,10 @@ def wrong_queues(run: Run) -> int:
 def least_ps(load: NetworkLoad) -> int:
     """A floor of the last delivery: every link's work, and every message's way if it were alone."""
     work_ps = [0] * len(load.links)
-    alone_ps = 0
+    longest_ps = 0
     for message in load.messages:
-        links = [load.links[number] for number in message.links]
-        head_ps = sum(link.flit_ps + link.latency_ps for link in links)
-        rest_ps = (message.flits - 1) * max(link.flit_ps for link in links)
-        alone_ps = max(alone_ps, message.at_ps + head_ps + rest_ps)
+        way = [load.links[number] for number in message.links]
+        longest_ps = max(longest_ps, message.at_ps + alone_ps(way, message.flits))
         for number in message.links:
             work_ps[number] += message.flits * load.links[number].flit_ps
-    return max(alone_ps, *work_ps)
+    return max(longest_ps, *work_ps)

@@ -5,7 +5,6 @@ cycle all operands move on by one cell, new ones enter at two edges, and cells t
 its product. Nothing here knows a formula: an array is done when its last cell has seen all of K.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,8 +120,5 @@ def run_dot_array(
     return DotArrayRun(product, times_made, now + fill_cycles)
 
 
-def _pieces(extent: int, size: int) -> Iterator[slice]:
-    start = 0
-    while start < extent:
-        yield slice(start, min(start + size, extent))
-        start += size
+def _pieces(extent: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, extent)) for start in range(0, extent, size)]

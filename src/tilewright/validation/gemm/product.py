@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 from tilewright.device.gemm import DotArray, SystolicArray, build_gemm
 from tilewright.engine import EngineKind, ServerSpec, TaskGraph, build_engine
 from tilewright.machine.spec import DotArraySpec, SystolicSpec
-from tilewright.validation.engine_run import finish
+from tilewright.validation.engine_run import finish, route_over
 from tilewright.validation.finding import Finding, Row, exact, printed
 from tilewright.validation.gemm.model import run_dot_array, run_systolic
 
 NUM_SHAPES = 200
 SEED = 1
 NARROW, WIDE = 2, 4  # products of a narrow dtype in a step, cycles of a wide one
+PACES: dict[str, Any] = {"narrow_speed": NARROW, "wide_slowdown": WIDE}
 
 Matrix = NDArray[np.int64]
 
@@ -87,14 +89,7 @@ def _shapes() -> Iterator[Shape]:
     for _ in range(NUM_SHAPES):
         m, n, k = generator.integers(1, (17, 17, 33)).tolist()
         rows, columns, depth, fill = generator.integers((2, 2, 1, 0), (9, 9, 9, 20)).tolist()
-        spec = DotArraySpec(
-            rows=rows,
-            columns=columns,
-            depth=depth,
-            fill_cycles=fill,
-            narrow_speed=NARROW,
-            wide_slowdown=WIDE,
-        )
+        spec = DotArraySpec(rows=rows, columns=columns, depth=depth, fill_cycles=fill, **PACES)
         left, right = (generator.integers(-9, 10, size) for size in ((m, k), (k, n)))
         dtype = ("f8e4m3", "f16", "f32")[int(generator.integers(3))]
         yield Shape(left, right, spec, dtype)
@@ -106,12 +101,9 @@ def check_dot_arrays(_kind: EngineKind) -> Finding:
     for shape in _shapes():
         products, step_cycles = shape.pace
         spec = shape.spec
+        step, fill = (spec.rows, spec.columns, spec.depth * products), spec.fill_cycles
         model = run_dot_array(
-            shape.left,
-            shape.right,
-            shape=(spec.rows, spec.columns, spec.depth * products),
-            step_cycles=step_cycles,
-            fill_cycles=spec.fill_cycles,
+            shape.left, shape.right, shape=step, step_cycles=step_cycles, fill_cycles=fill
         )
         is_right = np.array_equal(model.product, shape.left @ shape.right)
         cycles = DotArray("gemm", spec).cycles(*shape.sizes, shape.dtype)
@@ -127,7 +119,7 @@ def check_systolic_arrays(_kind: EngineKind) -> Finding:
         rows, columns = shape.spec.rows, shape.spec.columns
         model = run_systolic(shape.left, shape.right, rows=rows, columns=columns, products=products)
         is_right = np.array_equal(model.product, shape.left @ shape.right)
-        spec = SystolicSpec(rows=rows, columns=columns, narrow_speed=NARROW, wide_slowdown=WIDE)
+        spec = SystolicSpec(rows=rows, columns=columns, **PACES)
         cycles = SystolicArray("gemm", spec).cycles(*shape.sizes, shape.dtype)
         wrong += not is_right or cycles != model.num_cycles * beat_cycles
     return exact(0, wrong, "shapes")
@@ -137,11 +129,9 @@ def check_tiles(kind: EngineKind, *, tiles: int, side: int, bytes_per_us: int) -
     """Load, multiply and store of equal tiles in a row, as QU6 has it."""
     unit = build_gemm("gemm", DotArraySpec())
     engine = build_engine(kind)
-    load, store = (
-        engine.add_route([engine.add_server(ServerSpec(name, bytes_per_us))])
-        for name in ("load", "store")
-    )
-    gemm = engine.add_route([engine.add_server(ServerSpec("gemm"))])
+    load = route_over(engine, ServerSpec("load", bytes_per_us))
+    store = route_over(engine, ServerSpec("store", bytes_per_us))
+    gemm = route_over(engine, ServerSpec("gemm"))
     hold_ps = unit.hold_ps(side, side, side, "f16")
     graph = TaskGraph()
     for _ in range(tiles):
@@ -165,10 +155,8 @@ def oracles() -> Iterator[Row]:
         yield f"{name}: last cycle", partial(check_last_cycle, case=case)
         yield f"{name}: utilisation", partial(check_utilisation, case=case)
     yield f"GE {NUM_SHAPES} shapes on a dot array: cycles unlike its steps", check_dot_arrays
-    yield (
-        f"GE {NUM_SHAPES} shapes on a systolic array: cycles unlike its cells",
-        check_systolic_arrays,
-    )
+    systolic = f"GE {NUM_SHAPES} shapes on a systolic array: cycles unlike its cells"
+    yield systolic, check_systolic_arrays
     for what, side, rate in (("multiply", 128, 512_000), ("load", 64, 64_000)):
         check = partial(check_tiles, tiles=50, side=side, bytes_per_us=rate)
         yield f"QU6 50 tiles of {side}^3, bound by {what}", check

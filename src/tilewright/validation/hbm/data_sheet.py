@@ -93,24 +93,16 @@ PARTS = (
 # -- latencies -----------------------------------------------------------------------------------
 
 
-def check_hit(kind: EngineKind, *, part: Part) -> Finding:
-    return exact(part.hit_ps, _second_ps(part, {"column": 1}, kind), "ps")
-
-
 def check_closed(kind: EngineKind, *, part: Part) -> Finding:
     run = run_accesses(channel_memory(part.preset), [Access(0, 0, BURST)], kind)
     return exact(part.closed_ps, int(run.done_ps[0]), "ps")
 
 
-def check_conflict(kind: EngineKind, *, part: Part) -> Finding:
-    return exact(part.conflict_ps, _second_ps(part, {"row": 1}, kind), "ps")
-
-
-def _second_ps(part: Part, place: dict[str, int], kind: EngineKind) -> int:
-    """How long a read takes, well after one of the first burst of its bank."""
+def check_second(kind: EngineKind, *, part: Part, place: str, expected: int) -> Finding:
+    """How long a read of the next column or row takes, well after the first burst of its bank."""
     spec = channel_memory(part.preset)
-    accesses = [Access(0, 0, BURST), Access(LATER_PS, address_of(spec, place), BURST)]
-    return int(run_accesses(spec, accesses, kind).done_ps[1]) - LATER_PS
+    accesses = [Access(0, 0, BURST), Access(LATER_PS, address_of(spec, {place: 1}), BURST)]
+    return exact(expected, int(run_accesses(spec, accesses, kind).done_ps[1]) - LATER_PS, "ps")
 
 
 # -- rates without refresh -----------------------------------------------------------------------
@@ -257,9 +249,10 @@ def check_peak(kind: EngineKind, *, part: Part, name: str) -> Finding:
 
 
 def _rows(part: Part) -> Iterator[tuple[str, Check]]:
-    yield "HB1 {} read, row open", partial(check_hit, part=part)
+    second = partial(check_second, part=part)
+    yield "HB1 {} read, row open", partial(second, place="column", expected=part.hit_ps)
     yield "HB2 {} read, bank closed", partial(check_closed, part=part)
-    yield "HB3 {} read, another row open", partial(check_conflict, part=part)
+    yield "HB3 {} read, another row open", partial(second, place="row", expected=part.conflict_ps)
     for name, place, expected in (
         ("HB4 {} stream over bank groups", in_rotation, part.peak),
         ("HB5 {} stream in one bank group", in_one_group, part.same_group),

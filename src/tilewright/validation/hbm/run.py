@@ -1,7 +1,7 @@
 """Accesses to one pseudo-channel or to a whole stack, through an engine's memory."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -15,10 +15,8 @@ from tilewright.errors import InternalError
 from tilewright.machine.address import build_slice_map
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
-from tilewright.validation.engine_run import finish
+from tilewright.validation.engine_run import ends_of, finish
 from tilewright.validation.finding import Times, gb_per_s
-
-WIRE = ServerSpec("wire", bytes_per_us=10**9, latency_ps=1)  # answers must come back somehow
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +39,10 @@ class StreamRun:
 
 def hbm_spec(preset: str, *, refresh_ns: int | None) -> HbmSpec:
     """The memory of a preset. ``refresh_ns``: how long a refresh takes, None: there is none."""
-    spec = parse_machine(preset).cube.hbm
-    kind = "none" if refresh_ns is None else "all_bank"
-    busy_ps = spec.refresh.all_bank_ps if refresh_ns is None else refresh_ns * 1_000
-    refresh = spec.refresh.model_copy(update={"kind": kind, "all_bank_ps": busy_ps})
-    return spec.model_copy(update={"refresh": refresh})
+    refresh = ["kind=none"]
+    if refresh_ns is not None:
+        refresh = ["kind=all_bank", f"all_bank_ps={refresh_ns} ns"]
+    return parse_machine(preset, [f"cube.hbm.refresh.{each}" for each in refresh]).cube.hbm
 
 
 @lru_cache(maxsize=32)
@@ -91,7 +88,8 @@ def _engine_of(
     servers, trips = [], []
     for number, memory in enumerate(memories):
         server = engine.add_memory(f"memory{number}", memory, memory.capacity_bytes)
-        wire = engine.add_server(replace(WIRE, name=f"wire{number}"))
+        # answers must come back somehow
+        wire = engine.add_server(ServerSpec(f"wire{number}", bytes_per_us=10**9, latency_ps=1))
         out, back = engine.add_route([server]), engine.add_route([wire])
         reads, writes = (engine.add_round_trip(out, back, writes=w) for w in (False, True))
         servers.append(server)
@@ -105,18 +103,12 @@ def run_accesses(spec: BankedSpec, accesses: Sequence[Access], kind: EngineKind)
     engine, (server,), (trips,) = _engine_of([spec], largest, kind)
     graph = TaskGraph()
     for number, access in enumerate(accesses):
+        trip, place = trips[access.is_write], access.address
         graph.exchange(
-            trips[access.is_write],
-            access.num_bytes,
-            delay_ps=access.at_ps,
-            served_effect=number,
-            tag=access.address,
+            trip, access.num_bytes, delay_ps=access.at_ps, served_effect=number, tag=place
         )
     finish(engine, graph)
-    times_ps, numbers = engine.take_effect_columns()
-    done_ps = np.empty(len(accesses), np.int64)
-    done_ps[numbers] = times_ps
-    return StreamRun(done_ps, engine.memory_counters(server))
+    return StreamRun(ends_of(engine), engine.memory_counters(server))
 
 
 def burst_ends_ps(

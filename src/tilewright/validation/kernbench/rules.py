@@ -60,15 +60,12 @@ def run_case(case: ProgramCase, kind: EngineKind, *, sanitize: bool = False) -> 
             copyfile(PROGRAM_FILES / source, file.with_name(name))
         program = KernbenchProgram(file, file.read_bytes(), build_host)
         bench = case.source.partition("::")[2] or None
-        program.run(build_host(_machine_of(case)), {}, bench)
+        machine = machine_named("ahbm-small")
+        if case.topology is not None:
+            machine = resolve_topology(PROGRAM_FILES / case.topology).machine
+        program.run(build_host(machine), {}, bench)
         results: values.Results = program.module.RESULTS
         return results
-
-
-def _machine_of(case: ProgramCase) -> Machine:
-    if case.topology is None:
-        return machine_named("ahbm-small")
-    return resolve_topology(PROGRAM_FILES / case.topology).machine
 
 
 def check_values(kind: EngineKind, *, case: ProgramCase) -> Finding:

@@ -109,9 +109,8 @@ class FlitNetwork:
                 self.at(message.at_ps, partial(self.arrive, self.visits[message.message_id, 0]))
 
     def at(self, time_ps: int, action: Callable[[int], None]) -> None:
-        self.num_scheduled += (
-            1  # a tie-break for the heap only: what an instant brings has no order
-        )
+        # a tie-break for the heap only: what an instant brings has no order
+        self.num_scheduled += 1
         heappush(self.pending, (time_ps, self.num_scheduled, action))
 
     def run(self) -> None:
@@ -141,15 +140,13 @@ class FlitNetwork:
             link.holder = link.take_next()
             if link.holder is None:
                 return
-            self.start_packet(link, link.holder, now_ps)
+            visit = link.holder
+            self.starts_ps[visit.message.message_id, visit.hop] = now_ps
+            if not visit.is_last_hop:  # delivery needs no buffer
+                link.taken_flits[visit.channel_behind] += visit.message.flits
         if not link.is_sending and link.holder.num_left < link.holder.num_arrived:
             link.is_sending = True
             self.at(now_ps + link.spec.flit_ps, partial(self.leave, link.holder))
-
-    def start_packet(self, link: Link, visit: Visit, now_ps: int) -> None:
-        self.starts_ps[visit.message.message_id, visit.hop] = now_ps
-        if not visit.is_last_hop:  # delivery needs no buffer
-            link.taken_flits[visit.channel_behind] += visit.message.flits
 
     def leave(self, visit: Visit, now_ps: int) -> None:
         """A flit has left the link; with the tail goes the hold, and the credits set out."""

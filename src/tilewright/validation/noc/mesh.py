@@ -13,10 +13,11 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.engine import EngineKind, EngineSpec, Statistics, TaskGraph, build_engine
-from tilewright.validation.engine_run import FLIT_BYTES, finish, run_open, server_of
+from tilewright.engine import EngineKind, EngineSpec, Statistics, build_engine
+from tilewright.validation.engine_run import FLIT_BYTES, run_open, server_of, transfer_ends
 from tilewright.validation.finding import Finding, Row, exact
-from tilewright.validation.workload import LinkSpec, Mesh, MeshSpec, Message, NetworkLoad
+from tilewright.validation.network import Network, Route
+from tilewright.validation.workload import LinkSpec, Mesh, MeshSpec, Message, NetworkLoad, alone_ps
 
 CYCLE_PS = 1_000
 PACKET_FLITS = 4
@@ -64,12 +65,9 @@ class MeshRun:
 
 def mesh_of(side: int, buffer_flits: int | None) -> Mesh:
     """Links of one flit a cycle everywhere; with buffers, they arbitrate in turn."""
+    in_turn = buffer_flits is not None
     spec = MeshSpec(
-        side,
-        unit_ps=CYCLE_PS,
-        slow_units=(1, 3),
-        buffer_flits=buffer_flits,
-        round_robin=buffer_flits is not None,
+        side, CYCLE_PS, slow_units=(1, 3), buffer_flits=buffer_flits, round_robin=in_turn
     )
     return Mesh(spec)
 
@@ -107,61 +105,52 @@ def all_pairs(num_nodes: int, *, with_self: bool) -> list[tuple[int, int]]:
     return [(one, other) for one in nodes for other in nodes if with_self or one != other]
 
 
-def _links(mesh: Mesh, *, ejects: bool) -> tuple[LinkSpec, ...]:
+def _paths(
+    side: int, pattern: Pattern, buffer_flits: int | None
+) -> tuple[tuple[LinkSpec, ...], dict[Pair, Route]]:
+    """Return the links of a mesh, and the route of each pair of a pattern."""
+    mesh = mesh_of(side, buffer_flits)
+    if not pattern.ejects:
+        return mesh.links, {pair: mesh.route(*pair) for pair in pattern.pairs}
     out = LinkSpec("eject", flit_ps=CYCLE_PS, latency_ps=CYCLE_PS, round_robin=True)
-    return (*mesh.links, out) if ejects else mesh.links
-
-
-def _route(mesh: Mesh, pair: Pair, *, ejects: bool) -> tuple[int, ...]:
-    route = mesh.route(*pair)
-    return (*route, len(mesh.links)) if ejects else route
+    last = len(mesh.links)
+    return (*mesh.links, out), {pair: (*mesh.route(*pair), last) for pair in pattern.pairs}
 
 
 def link_load(side: int, pattern: Pattern) -> int:
     """Of one packet from every pair, how many the busiest link carries."""
-    mesh = mesh_of(side, None)
-    routes = (_route(mesh, pair, ejects=pattern.ejects) for pair in pattern.pairs)
-    return max(Counter(link for route in routes for link in route).values())
+    _, routes = _paths(side, pattern, None)
+    return max(Counter(link for pair in pattern.pairs for link in routes[pair]).values())
 
 
 def network_load(
     side: int, pattern: Pattern, traffic: Traffic, buffer_flits: int | None
 ) -> NetworkLoad:
     """The same traffic for models that go message by message."""
-    mesh = mesh_of(side, buffer_flits)
+    links, routes = _paths(side, pattern, buffer_flits)
     columns = (traffic.sources.tolist(), traffic.targets.tolist(), traffic.at_ps.tolist())
     messages = []
     for number, (source, target, at_ps) in enumerate(zip(*columns, strict=True)):
-        route = _route(mesh, (source, target), ejects=pattern.ejects)
+        route = routes[source, target]
         messages.append(Message(number, at_ps, route, (0,) * len(route), PACKET_FLITS))
-    return NetworkLoad(_links(mesh, ejects=pattern.ejects), tuple(messages))
+    return NetworkLoad(links, tuple(messages))
 
 
 def run_traffic(
     side: int, pattern: Pattern, traffic: Traffic, buffer_flits: int | None, kind: EngineKind
 ) -> MeshRun:
     """All packets in one task graph; ids follow the order of injection."""
-    mesh = mesh_of(side, buffer_flits)
+    links, paths = _paths(side, pattern, buffer_flits)
     engine = build_engine(kind, EngineSpec(FLIT_BYTES, PACKET_FLITS))
-    for link in _links(mesh, ejects=pattern.ejects):
+    for link in links:
         engine.add_server(server_of(link))
     numbers = np.full((side**2, side**2), -1, np.int64)
-    for source, target in dict.fromkeys(pattern.pairs):
+    for (source, target), route in paths.items():
         if source != target:
-            route = _route(mesh, (source, target), ejects=pattern.ejects)
             numbers[source, target] = engine.add_route(route)
-    count = len(traffic.at_ps)
-    graph = TaskGraph()
-    graph.transfers(
-        numbers[traffic.sources, traffic.targets],
-        num_bytes=np.full(count, PACKET_FLITS * FLIT_BYTES),
-        delays_ps=traffic.at_ps,
-        effects=np.arange(count),
-    )
-    finish(engine, graph)
-    times_ps, packets = engine.take_effect_columns()
-    ends_ps = np.empty(count, np.int64)
-    ends_ps[packets] = times_ps
+    routes, num_bytes = numbers[traffic.sources, traffic.targets], PACKET_FLITS * FLIT_BYTES
+    sizes = np.full(len(routes), num_bytes)
+    ends_ps = transfer_ends(engine, routes, sizes, traffic.at_ps)
     return MeshRun(ends_ps, engine.statistics())
 
 
@@ -178,9 +167,7 @@ def check_idle(kind: EngineKind, *, mesh: MeshSpec) -> Finding:
     wrong = 0
     for number, (route, end_ps) in enumerate(zip(routes, ends_ps, strict=True)):
         links = [network.links[link] for link in route]
-        head_ps = sum(link.flit_ps + link.latency_ps for link in links)
-        rest_ps = (FLITS - 1) * max(link.flit_ps for link in links)
-        wrong += end_ps != number * APART_PS + head_ps + rest_ps
+        wrong += end_ps != number * APART_PS + alone_ps(links, FLITS)
     return exact(0, wrong, "pairs")
 
 
@@ -193,21 +180,15 @@ def check_corners(kind: EngineKind, *, mesh: MeshSpec, cycles: int) -> Finding:
 
 def check_ring(kind: EngineKind, *, order: tuple[int, ...], dilation: int) -> Finding:
     """All send to their successor at once: no link is wanted twice, so the longest way decides."""
-    num_nodes = len(order)
-    east = [_line_link(f"{node}.east") for node in range(num_nodes - 1)]
-    west = [_line_link(f"{node}.west") for node in range(num_nodes - 1)]
-    routes = []
-    for one, other in zip(order, (*order[1:], order[0]), strict=True):
-        between = range(min(one, other), max(one, other))
-        steps = between if one < other else [node + num_nodes - 1 for node in reversed(between)]
-        routes.append(tuple(steps))
-    ends_ps = _run_apart((*east, *west), routes, 0, kind)
+    line = Network(1, len(order))
+    links = tuple(
+        LinkSpec(f"{one} to {other}", flit_ps=FLIT_CYCLES, latency_ps=LATENCY_CYCLES)
+        for one, other in line.wires
+    )
+    routes = [line.route(*pair) for pair in zip(order, (*order[1:], order[0]), strict=True)]
+    ends_ps = _run_apart(links, routes, 0, kind)
     expected = dilation * (FLIT_CYCLES + LATENCY_CYCLES) + (FLITS - 1) * FLIT_CYCLES
     return exact(expected, max(ends_ps), "cycles")
-
-
-def _line_link(name: str) -> LinkSpec:
-    return LinkSpec(name, flit_ps=FLIT_CYCLES, latency_ps=LATENCY_CYCLES)
 
 
 def _run_apart(
@@ -257,10 +238,8 @@ def _rings() -> Iterator[Row]:
     folded = (0, 2, 4, 6, 7, 5, 3, 1)
     natural = partial(check_ring, order=tuple(range(8)), dilation=7)
     yield "NO1 ring on a line of 8, in natural order", natural
-    yield (
-        "NO1 ring on a line of 8, even up, odd down",
-        partial(check_ring, order=folded, dilation=2),
-    )
+    even_odd = partial(check_ring, order=folded, dilation=2)
+    yield "NO1 ring on a line of 8, even up, odd down", even_odd
 
 
 def oracles() -> Iterator[Row]:

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
-import ml_dtypes
 import numpy as np
 
 from tilewright.engine import EngineKind
+from tilewright.language.dtype import dtype_of
 from tilewright.runtime.workspace import Workspace
 from tilewright.validation.engine_run import machine_named
 from tilewright.validation.finding import Finding, Row, exact
@@ -27,17 +27,6 @@ ALL = INTEGERS + FLOATS
 NARROW = ("int8", "uint8", "int16", "int32")
 SIGNED = ("int8", "int16", "int32", "int64")
 
-_SIGNATURES = {
-    "int8": "*i8",
-    "uint8": "*u8",
-    "int16": "*i16",
-    "int32": "*i32",
-    "int64": "*i64",
-    "float16": "*fp16",
-    "bfloat16": "*bf16",
-    "float32": "*fp32",
-    "float64": "*fp64",
-}
 _HEADER = """\
 import triton
 import triton.language as tl
@@ -168,8 +157,10 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-def _numpy(name: str) -> Any:
-    return ml_dtypes.bfloat16 if name == "bfloat16" else np.dtype(name)
+def _pointer(dtype: str) -> str:
+    """Return how Triton's compiler calls a pointer to elements of a dtype."""
+    kind = dtype_of(dtype)
+    return f"*{kind.name if kind.is_floating() else kind.device_name}"
 
 
 def _result_dtype(dtype: str, text: str) -> str:
@@ -188,10 +179,10 @@ def _loaded(text: str) -> Any:
 def results_of(program: ScalarProgram, dtype: str, kind: EngineKind) -> tuple[Any, Any]:
     """Return the results of the IR and of our launch, as bits."""
     kernel = _loaded(program.text)
-    x = np.array([0, 1, 2, 3, 5, 7, 100, 120]).astype(_numpy(dtype))
+    x = np.array([0, 1, 2, 3, 5, 7, 100, 120]).astype(dtype)
     wide = _result_dtype(dtype, program.text.partition("x = tl.load")[2])
     expected = np.zeros(NUM_ELEMENTS, wide)
-    signature = {"x_ptr": _SIGNATURES[dtype], "out_ptr": _SIGNATURES[wide], "n": "i32", "f": "fp32"}
+    signature = {"x_ptr": _pointer(dtype), "out_ptr": _pointer(wide), "n": "i32", "f": "fp32"}
     constants = {"N": NUM_ELEMENTS, "C": 5}
     text = ir_text(kernel, signature | dict.fromkeys(constants, "constexpr"), constants)
     numbers = {"n": np.int32(program.n), "f": np.float32(program.f)}

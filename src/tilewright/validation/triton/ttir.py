@@ -90,9 +90,8 @@ class _Evaluator:
 
     def call(self, name: str, arguments: Sequence[Any]) -> list[Any]:
         names, start = self.functions[name]
-        inner = _Evaluator(self.lines, self.functions, dict(zip(names, arguments, strict=True)))
-        inner.values = {f"%{key}": value for key, value in inner.values.items()}
-        return inner.block(start)[0]
+        values = {f"%{key}": value for key, value in zip(names, arguments, strict=True)}
+        return _Evaluator(self.lines, self.functions, values).block(start)[0]
 
     def block(self, place: int) -> tuple[list[Any], int]:
         """Run lines up to the end of a region: what it yields, and where it ends."""
@@ -140,12 +139,9 @@ class _Evaluator:
         has_result = re.match(r"%[\w:-]+ = ", line) is not None
         result, _, rest = line.partition(" = ") if has_result else ("", "", line)
         op = rest.split(" ", 1)[0]
-        if op == "scf.for":
-            return self._for(result, rest, place)
-        if op == "scf.if":
-            return self._if(result, rest, place)
-        if op == "scf.while":
-            return self._while(result, rest, place)
+        nested = {"scf.for": self._for, "scf.if": self._if, "scf.while": self._while}
+        if op in nested:
+            return nested[op](result, rest, place)
         self.bind(result, self.operation(op, rest[len(op) :].strip()))
         return place + 1
 
@@ -237,9 +233,11 @@ def _unsigned(value: Any) -> Any:
 
 
 def _as_unsigned(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Numbers are of the operands' dtype again; truth values stay."""
+
     def run(left: Any, right: Any) -> Any:
-        kind = np.asarray(left).dtype
-        return np.asarray(function(_unsigned(left), _unsigned(right))).view(kind)
+        found = np.asarray(function(_unsigned(left), _unsigned(right)))
+        return found if found.dtype == np.bool_ else found.view(np.asarray(left).dtype)
 
     return run
 
@@ -312,17 +310,13 @@ _ORDER: Mapping[str, Any] = {
 }
 
 
-def _of_unsigned(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda left, right: function(_unsigned(left), _unsigned(right))
-
-
 _COMPARE: Mapping[str, Callable[..., Any]] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "une": np.not_equal,
     **_ORDER,
     **{f"s{name}": function for name, function in _ORDER.items()},
-    **{f"u{name}": _of_unsigned(function) for name, function in _ORDER.items()},
+    **{f"u{name}": _as_unsigned(function) for name, function in _ORDER.items()},
 }
 
 

@@ -1,13 +1,14 @@
 """Vortex's flow files: rows whose pages differ from those of a NumPy form, of which none may."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
-from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.backends.reference import Session, SessionSpec, StepOutput
 from tilewright.attention.flow import trace_flow
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
@@ -20,6 +21,11 @@ PAGE_SIZE, WIDTH, QUERY_HEADS, KV_HEADS = 8, 16, 3, 2
 PROMPT, STEPS, BUDGET, REQUESTS = 98, 5, 3, 4  # 13 pages, and no page ends while steps run
 FLOAT32 = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
 GEOMETRY = Geometry.gqa(page_size=PAGE_SIZE, head_dim=WIDTH, query_heads=QUERY_HEADS, **FLOAT32)
+
+PLAN = PlanSpec(budget=DefaultBudget(topk=BUDGET), reserved=Reserved(1, 1))
+SESSION = SessionSpec(num_kv_heads=KV_HEADS, num_pages=32, plan=PLAN)
+
+Array = np.ndarray[Any, Any]
 
 
 def load_graph(flow: VortexFlow) -> Graph:
@@ -41,11 +47,13 @@ def check_selections(_kind: EngineKind, *, flow: VortexFlow) -> Finding:
         generator = np.random.default_rng(seed)
         keys = _drawn(generator, PROMPT + STEPS, KV_HEADS, WIDTH)
         queries = 2.0 * _drawn(generator, STEPS, KV_HEADS, QUERY_HEADS, WIDTH)
-        read = _decode(graph, keys, queries)
+        decoded = decode(graph, SESSION, *([it.astype(np.float32)] for it in (keys, queries)))
+        outputs = [found["0"] for _, found in decoded]
         for head in range(KV_HEADS):
             steps = HeadSteps(keys[:, head], queries[:, head], PROMPT + 1, PAGE_SIZE)
             wanted = [_best(scores) for scores in flow.score(steps)]
-            differing += sum(read[step][head] != wanted[step] for step in range(STEPS))
+            read = [output.pages(0, head).tolist() for output in outputs]
+            differing += sum(one != other for one, other in zip(read, wanted, strict=True))
     return exact(0, differing, f"of {REQUESTS * KV_HEADS * STEPS} rows")
 
 
@@ -61,24 +69,29 @@ def _best(scores: Doubles) -> list[int]:
     return sorted([0, *best, len(scores) - 1])
 
 
-def _decode(graph: Graph, keys: Doubles, queries: Doubles) -> list[list[list[int]]]:
-    """Pages that each step and KV head reads."""
-    plan = PlanSpec(budget=DefaultBudget(topk=BUDGET), reserved=Reserved(1, 1))
-    session = Session(graph, SessionSpec(num_kv_heads=KV_HEADS, num_pages=32, plan=plan))
-    tokens = [array.astype(np.float32) for array in (keys, keys)]
-    session.admit("r", range(PROMPT))
-    step = session.begin({"r": range(PROMPT)}, prompt=True)
-    step.write(0, "r", *(array[:PROMPT] for array in tokens))
-    step.finish()
-    read = []
-    for index in range(STEPS):
-        at = PROMPT + index
-        step = session.begin({"r": [at]})
-        step.write(0, "r", *(array[at : at + 1] for array in tokens))
-        found = step.attend(0, {"r": queries[index : index + 1].astype(np.float32)})["r"]
+def decode(
+    graph: Graph, spec: SessionSpec, keys: Sequence[Array], queries: Sequence[Array]
+) -> Iterator[tuple[Session, Mapping[str, StepOutput]]]:
+    """Decode requests, numbered from 0, together; yield the session and the outputs of each step.
+
+    A request has queries of its steps, and keys, which are its values too, of its prompt as well.
+    """
+    session, steps = Session(graph, spec), len(queries[0])
+    for request, each in enumerate(keys):
+        prompt = each[: len(each) - steps]
+        tokens = range(1000 * request, 1000 * request + len(prompt))
+        session.admit(str(request), tokens)
+        step = session.begin({str(request): tokens}, prompt=True)
+        step.write(0, str(request), prompt, prompt)
         step.finish()
-        read.append([[int(page) for page in found.pages(0, head)] for head in range(KV_HEADS)])
-    return read
+    for index in range(steps):
+        step = session.begin({str(request): [0] for request in range(len(keys))})
+        for request, each in enumerate(keys):
+            token = each[len(each) - steps + index][None]
+            step.write(0, str(request), token, token)
+        found = step.attend(0, {str(r): each[index : index + 1] for r, each in enumerate(queries)})
+        step.finish()
+        yield session, found
 
 
 def oracles() -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """State over decode steps on our executors, beside the recurrence of Vortex in NumPy: VX9, VX10."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -9,35 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.attention.abs import ContextBase, FieldMap, OutputSlot, Value
-from tilewright.attention.backends.machine import (
-    RowPlacement,
-    StepValues,
-    deploy_rows,
-    kernels_for,
-    layout_of,
-    pooled,
-    prepare_step,
-    target_of,
-)
-from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.backends.machine import RowPlacement, StepValues, pooled
+from tilewright.attention.backends.reference import SessionSpec
 from tilewright.attention.flow import FieldSpec, trace_flow, vFlow
 from tilewright.attention.graph import Geometry, Graph
 from tilewright.attention.indexer import Conv1d, Normalize
 from tilewright.attention.passes import optimize_graph
-from tilewright.attention.planner import (
-    DefaultBudget,
-    PlanSpec,
-    Reserved,
-    RowFacts,
-    most_candidates,
-    plan_step,
-)
+from tilewright.attention.planner import DefaultBudget, PlanSpec, Reserved
 from tilewright.engine import EngineKind
-from tilewright.host import RuntimeContext
-from tilewright.machine.build import build_machine
-from tilewright.machine.parse import load_machine_document, spec_of
+from tilewright.studies.decode.step import DecodeStep, simulate_step
+from tilewright.units import ROW_TOLERANCES
+from tilewright.validation.engine_run import machine_named
 from tilewright.validation.finding import Finding, Row, exact
-from tilewright.validation.vortex.rules import FLOAT32
+from tilewright.validation.vortex.rules import FLOAT32, decode
 from tilewright.validation.vortex.state_model import (
     CONV_WEIGHTS,
     DECAY,
@@ -48,8 +32,8 @@ from tilewright.validation.vortex.state_model import (
 )
 
 HEADS, GROUP, WIDTH = 2, 2, 8
-TOLERANCE = 1e-5  # of float32 beside float64, relative to the largest state of a row
-MACHINE = ("ahbm-small", ("pe.mmu.page_bytes=4 KiB",))  # small pages keep memory small
+MACHINE = "ahbm-small"
+SMALL_PAGES = "pe.mmu.page_bytes=4 KiB"  # keep memory small
 
 CASES = (
     StateCase("1 + 1 reserved", first=1, last=1, topk=3, ratio=0.0, prompts=(5, 14, 17, 30)),
@@ -139,22 +123,10 @@ def check_reference(_kind: EngineKind, *, shape: str, case: StateCase) -> Findin
     data = _draw(case)
     graph = state_graph(shape, case.block_size)
     pages = sum(case.num_blocks(len(each.keys)) for each in data)
-    session = Session(graph, SessionSpec(num_kv_heads=HEADS, num_pages=pages, plan=_plan(case)))
-    for request, each in enumerate(data):
-        prompt = case.prompts[request]
-        tokens = [1000 * request + token for token in range(prompt)]
-        session.admit(str(request), tokens)
-        step = session.begin({str(request): tokens}, prompt=True)
-        step.write(0, str(request), each.keys[:prompt], each.keys[:prompt])
-        step.finish()
+    spec = SessionSpec(num_kv_heads=HEADS, num_pages=pages, plan=_plan(case))
+    keys, queries = [each.keys for each in data], [each.queries for each in data]
     found: list[list[Floats]] = [[] for _ in data]
-    for index in range(case.steps):
-        step = session.begin({str(request): [0] for request in range(len(data))})
-        for request, each in enumerate(data):
-            token = each.keys[case.prompts[request] + index][None]
-            step.write(0, str(request), token, token)
-        step.attend(0, {str(r): each.queries[index : index + 1] for r, each in enumerate(data)})
-        step.finish()
+    for session, _ in decode(graph, spec, keys, queries):
         for request, states in enumerate(found):
             states.append(np.asarray(session.state(str(request), 0, "running"))[..., 0, 0])
     return exact(0, _num_unlike(case, shape, data, found), "rows")
@@ -163,13 +135,16 @@ def check_reference(_kind: EngineKind, *, shape: str, case: StateCase) -> Findin
 def _num_unlike(
     case: StateCase, shape: str, data: Sequence[_Data], found: Sequence[Sequence[Floats]]
 ) -> int:
-    """Count rows of all steps that differ; ``found`` are states [heads, blocks] by request."""
+    """Count rows of all steps that differ; ``found`` are states [heads, blocks] by request.
+
+    Float32 beside float64: the tolerance is relative to the largest state of a row.
+    """
     unlike = 0
     for each, states in zip(data, found, strict=True):
         for head in range(HEADS):
             expected = expected_states(case, each.row(head), SHAPES[shape])
             for wanted, state in zip(expected, states, strict=True):
-                limit = TOLERANCE * max(1.0, float(np.abs(wanted).max()))
+                limit = ROW_TOLERANCES["f32"] * max(1.0, float(np.abs(wanted).max()))
                 unlike += not np.allclose(state[head], wanted, rtol=0.0, atol=limit)
     return unlike
 
@@ -178,11 +153,24 @@ def check_machine(kind: EngineKind, *, shape: str, placement: RowPlacement) -> F
     """Count rows on a small machine, where state goes from step to step in its memory."""
     case, data = ON_MACHINE, _draw(ON_MACHINE)
     graph = state_graph(shape, case.block_size)
-    kept: list[Floats] = [np.zeros((HEADS, 0, 1, 1), np.float32) for _ in data]
+    kept: Sequence[Floats] = [np.zeros((HEADS, 0, 1, 1), np.float32) for _ in data]
     saved = np.zeros(len(data) * HEADS, dtype=np.int32)
     found: list[list[Floats]] = [[] for _ in data]
     for index in range(case.steps):
-        kept, saved = _machine_step(kind, graph, placement, data, index, (kept, saved))
+        contexts = tuple(prompt + index + 1 for prompt in case.prompts)
+        values = _values(graph, data, contexts, index, kept)
+        step = DecodeStep(
+            machine=machine_named(MACHINE, SMALL_PAGES),
+            graph=graph,
+            contexts=contexts,
+            kv_heads=HEADS,
+            plan=_plan(case),
+            placement=placement,
+            values=replace(values, saved_pages=saved),
+            engine=kind,
+        )
+        result = simulate_step(step, tells_stages=False).result
+        kept, saved = result.kept["running_state"], result.saved_pages
         for request, states in enumerate(found):
             count = kept[request].shape[1]
             rows = saved[request * HEADS : (request + 1) * HEADS]
@@ -191,41 +179,8 @@ def check_machine(kind: EngineKind, *, shape: str, placement: RowPlacement) -> F
     return exact(0, _num_unlike(case, shape, data, found), "rows")
 
 
-def _machine_step(
-    kind: EngineKind,
-    graph: Graph,
-    placement: RowPlacement,
-    data: Sequence[_Data],
-    index: int,
-    state: tuple[list[Floats], NDArray[np.int32]],
-) -> tuple[list[Floats], NDArray[np.int32]]:
-    """Run one step on memory of its own; returns the state that the step leaves."""
-    case, plan = ON_MACHINE, _plan(ON_MACHINE)
-    machine = build_machine(spec_of(load_machine_document(*MACHINE)))
-    contexts = tuple(prompt + index + 1 for prompt in case.prompts)
-    layout = layout_of(machine, graph, placement=placement, num_tokens=contexts, num_kv_heads=HEADS)
-    facts = [
-        RowFacts(case.num_blocks(count), count, head=head)
-        for count in contexts
-        for head in range(HEADS)
-    ]
-    planned = plan_step(plan, facts)
-    torch = RuntimeContext(machine, engine=kind)
-    values = _values(graph, data, contexts, index, state[0])
-    memory = deploy_rows(torch, graph, layout, num_tokens=contexts, values=values)
-    kernels = kernels_for(graph, target_of(machine, layout), most=most_candidates(planned))
-    result = prepare_step(
-        torch, memory, kernels, planned, scale=WIDTH**-0.5, saved_pages=state[1]
-    ).run(torch)
-    return list(result.kept["running_state"]), result.saved_pages
-
-
 def _values(
-    graph: Graph,
-    data: Sequence[_Data],
-    contexts: Sequence[int],
-    index: int,
-    kept: Sequence[Floats],
+    graph: Graph, data: Sequence[_Data], contexts: Sequence[int], index: int, kept: Sequence[Floats]
 ) -> StepValues:
     """Memory before the new token: keys, summaries of complete blocks, and the state."""
     size = graph.geometry.page_size
@@ -257,6 +212,6 @@ def oracles() -> Iterator[Row]:
             yield name, partial(check_reference, shape=shape, case=case)
     rows = len(ON_MACHINE.prompts) * HEADS * ON_MACHINE.steps
     for shape, placement in (("scores", RowPlacement.STRIPE), ("softmax", RowPlacement.HEAD)):
-        where = f"{shape}, on {MACHINE[0]} by {placement}"
+        where = f"{shape}, on {MACHINE} by {placement}"
         name = f"VX10 state over {ON_MACHINE.steps} steps, {where}: of {rows} rows unlike"
         yield name, partial(check_machine, shape=shape, placement=placement)

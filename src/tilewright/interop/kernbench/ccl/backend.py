@@ -1,24 +1,25 @@
 """The backend of a process group: an algorithm of ``ccl.yaml``, its ranks, its rings, its calls."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tilewright.collectives.tuning import RING_KEYS
 from tilewright.errors import CollectiveError
 from tilewright.interop.kernbench.ccl.algorithms.intercube_allreduce import RING_1D
-from tilewright.interop.kernbench.ccl.config import DTYPE, SIP_RANK, AlgorithmConfig, load_algorithm
+from tilewright.interop.kernbench.ccl.config import (
+    DTYPE,
+    SIP_RANK,
+    AlgorithmConfig,
+    load_algorithm,
+    with_defaults,
+)
 from tilewright.interop.kernbench.ccl.install import install_wiring
 from tilewright.interop.kernbench.ccl.validator import ValidatorRegistry
-from tilewright.interop.kernbench.ccl.wiring import (
-    INTERCUBE,
-    plan_wiring,
-    plan_world,
-    sip_exchange,
-)
+from tilewright.interop.kernbench.ccl.wiring import INTERCUBE, plan_wiring, plan_world, sip_exchange
 from tilewright.interop.kernbench.engine import GraphEngine
-from tilewright.interop.kernbench.tensor import Tensor, TensorShard
+from tilewright.interop.kernbench.tensor import Tensor
 from tilewright.interop.kernbench.value import dtype_itemsize
 
 WHERE = "all_reduce"
@@ -32,11 +33,7 @@ class CollectiveContext(Protocol):
     sips: tuple[int, ...]
 
     def launch(
-        self,
-        kernel_name: str,
-        kernel_fn: Callable[..., Any],
-        *args: Any,
-        **kwargs: Any,
+        self, kernel_name: str, kernel_fn: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Any:
         """Run a kernel on the PEs of its tensors."""
 
@@ -76,19 +73,13 @@ class AhbmCCLBackend:
         size = config.get("world_size") or world_size
         where = config.where("world_size")
         self.world = plan_world(where, machine.grid, context.sips, size, sips_first=True)
-        self.config = AlgorithmConfig(
-            {**config, "ranks": "sip" if self.world.ranks_are_sips else "pe"},
-            config.name,
-            config.source,
-        )
-        self._check_ranks(where)
-        self._wiring = plan_wiring(where, machine, self.algorithm, config, self.world)
-
-    def _check_ranks(self, where: str) -> None:
+        ranks = "sip" if self.world.ranks_are_sips else "pe"
+        self.config = AlgorithmConfig({**config, "ranks": ranks}, config.name, config.source)
         if self.algorithm.topology == INTERCUBE and not self.world.ranks_are_sips:
-            found = f"{self.world.size} ranks on {len(self._context.sips)} SIPs"
+            found = f"{self.world.size} ranks on {len(context.sips)} SIPs"
             fix = "leave world_size out, or name another algorithm"
-            raise CollectiveError(where, found, f"SIPs as the ranks of {self.config.name!r}", fix)
+            raise CollectiveError(where, found, f"SIPs as the ranks of {config.name!r}", fix)
+        self._wiring = plan_wiring(where, machine, self.algorithm, config, self.world)
 
     @property
     def rank(self) -> int | None:
@@ -155,7 +146,8 @@ class AhbmCCLBackend:
             raise CollectiveError(WHERE, found, expected, fix)
         if self.world.ranks_are_sips and self.algorithm.takes(SIP_RANK):
             constants[SIP_RANK] = self._sip_rank("its rank in the kernel")
-        return self.algorithm.kernel_with(**constants)
+        kernel = self.algorithm.kernel
+        return with_defaults(kernel, constants) if constants else kernel
 
     def _arguments(self, tensor: Tensor) -> tuple[Any, ...]:
         n_elem = tensor.shards[0].nbytes // dtype_itemsize(tensor.dtype)
@@ -175,7 +167,11 @@ class AhbmCCLBackend:
                 "sip_topo_h": exchange.rows,
             }
             if columns * rows > 1:
-                self._note_cubes(tensor, columns * rows)
+                self._note(
+                    f"all_reduce of tensor {tensor.name!r}: its shards on {columns * rows} cubes"
+                    " are added up too, as in KernBench; a tensor on one cube, or copies, are"
+                    " summed over ranks alone"
+                )
         return self.algorithm.arguments(self.world.size, n_elem, facts)
 
     def _sip_rank(self, why: str) -> int:
@@ -184,12 +180,6 @@ class AhbmCCLBackend:
             fix = "call it in a worker a SIP: torch.multiprocessing.spawn"
             raise CollectiveError(WHERE, found, f"a worker a SIP ({why})", fix)
         return self.rank or 0
-
-    def _note_cubes(self, tensor: Tensor, num_cubes: int) -> None:
-        self._note(
-            f"all_reduce of tensor {tensor.name!r}: its shards on {num_cubes} cubes are added up"
-            " too, as in KernBench; a tensor on one cube, or copies, are summed over ranks alone"
-        )
 
     def _note(self, text: str) -> None:
         """Add a note to the run, once."""
@@ -240,9 +230,8 @@ class AhbmCCLBackend:
         if missed:
             where = f"PE {missed[0].pe} of cube {missed[0].cube}"
             found = f"tensor {tensor.name!r} with a shard on {where}"
-            expected = f"what {self.config.name!r} works on: PE 0 of cube 0"
-            if is_intercube:
-                expected = f"what {self.config.name!r} works on: PE 0 of each cube"
+            which = "each cube" if is_intercube else "cube 0"
+            expected = f"what {self.config.name!r} works on: PE 0 of {which}"
             raise CollectiveError(WHERE, found, expected, ONE_PE)
 
     def _check_tiles(self, tensor: Tensor) -> None:
@@ -252,7 +241,10 @@ class AhbmCCLBackend:
         wanted = [(pe.sip, pe.cube, pe.pe) for pe in self.world.pes]
         if _has_copies(tensor) or places != wanted:
             kind = "copies" if _has_copies(tensor) else "shards"
-            found = f"tensor {tensor.name!r} with {kind} on {_places_text(tiles)}"
+            count = len({(shard.sip, shard.cube) for shard in tiles})
+            pes = ", ".join(map(str, sorted({shard.pe for shard in tiles})))
+            where = f"the PEs {pes} of {count} cube{'s' if count > 1 else ''}"
+            found = f"tensor {tensor.name!r} with {kind} on {where}"
             expected = f"a shard of its own for each of the {self.world.size} first PEs"
             fix = "split it over these PEs, such as DPPolicy(pe='row_wise', num_cubes=1)"
             raise CollectiveError(WHERE, found, expected, fix)
@@ -279,9 +271,3 @@ def _cube_mesh(tensor: Tensor, mesh_columns: int) -> tuple[int, int]:
 
 def _sips_text(sips: set[int]) -> str:
     return ", ".join(f"SIP {sip}" for sip in sorted(sips)) or "no SIP"
-
-
-def _places_text(shards: Sequence[TensorShard]) -> str:
-    count = len({(shard.sip, shard.cube) for shard in shards})
-    pes = ", ".join(map(str, sorted({shard.pe for shard in shards})))
-    return f"the PEs {pes} of {count} cube{'s' if count > 1 else ''}"

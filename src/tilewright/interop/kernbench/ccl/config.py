@@ -9,13 +9,14 @@ from importlib.machinery import PathFinder
 from importlib.resources import files
 from importlib.util import module_from_spec
 from pathlib import Path
+from traceback import walk_stack
 from types import FunctionType, ModuleType
 from typing import Any
 
 from tilewright.collectives.config import parse_config
 from tilewright.errors import CodeRefusedError, CollectiveError, SpecError, meant
 from tilewright.interop.foreign_names import LIBRARY
-from tilewright.machine.file.yaml_text import Scalar, Section, Value, load_yaml_with_lines
+from tilewright.machine.file.yaml_text import Items, Scalar, Value, load_yaml_with_lines
 from tilewright.trust import check_code_allowed
 
 FILE_NAME = "ccl.yaml"
@@ -79,7 +80,7 @@ def load_ccl_config(path: str | Path | None = None) -> CclConfig:
     tree = load_yaml_with_lines(file, "a ccl.yaml")
     checked = parse_config(file)  # refuses unknown keys and wrong values
     lines: dict[str, int] = {}
-    content = {"defaults": {}, "algorithms": {}} | _plain(tree, "", lines)
+    content = {"defaults": {}, "algorithms": {}, **_plain(tree, "", lines)}
     return CclConfig(content, file, lines, checked.without_effect)
 
 
@@ -93,12 +94,10 @@ def find_ccl_yaml() -> Path:
 
 def caller_folder() -> Path | None:
     """Return the folder of the innermost running function that is not tilewright's own."""
-    frame = sys._getframe(1)
-    while frame is not None:
+    for frame, _ in walk_stack(sys._getframe(1)):
         file = frame.f_code.co_filename
         if not file.startswith((LIBRARY, "<")):
             return Path(file).resolve().parent
-        frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
@@ -109,10 +108,7 @@ def resolve_algorithm_config(cfg: Mapping[str, Any], name: str | None = None) ->
     """
     source = cfg if isinstance(cfg, CclConfig) else None
     defaults, entries = cfg.get("defaults") or {}, cfg.get("algorithms") or {}
-
-    def where(key_path: str) -> str:
-        return key_path if source is None else source.where(key_path)
-
+    where: Callable[[str], str] = str if source is None else source.where
     if name is None:
         name = defaults.get("algorithm")
         if name is None:
@@ -134,23 +130,20 @@ def resolve_algorithm_config(cfg: Mapping[str, Any], name: str | None = None) ->
     return found
 
 
-def _plain(section: Section, path: str, lines: dict[str, int]) -> dict[str, Any]:
-    """Return a section as a dictionary, and note the line of each key."""
+def _plain(value: Value, path: str, lines: dict[str, int]) -> Any:
+    """Return what a tree says without places, and note the line of each key."""
+    match value:
+        case Scalar():
+            return value.value
+        case Items():
+            return [_plain(each, path, lines) for each in value.values]
     found: dict[str, Any] = {}
-    for key, entry in section.entries.items():
+    for key, entry in value.entries.items():
         key_path = f"{path}.{key}" if path else key
         if entry.place.line is not None:
             lines[key_path] = entry.place.line
-        found[key] = _value(entry.value, key_path, lines)
+        found[key] = _plain(entry.value, key_path, lines)
     return found
-
-
-def _value(value: Value, path: str, lines: dict[str, int]) -> Any:
-    if isinstance(value, Section):
-        return _plain(value, path, lines)
-    if isinstance(value, Scalar):
-        return value.value
-    return [_value(each, path, lines) for each in value.values]
 
 
 OURS = "tilewright.interop.kernbench"
@@ -192,10 +185,6 @@ class Algorithm:
                 fix = "rename it, or give it a default"
                 raise CollectiveError(f"algorithm {self.name!r}", found, expected, fix)
         return tuple(self.kernel_args(world_size, n_elem, **wanted))
-
-    def kernel_with(self, **constants: Any) -> Callable[..., Any]:
-        """Return the kernel with other defaults for some of its parameters."""
-        return with_defaults(self.kernel, constants) if constants else self.kernel
 
 
 def load_algorithm(config: AlgorithmConfig) -> Algorithm:
@@ -256,20 +245,15 @@ def with_defaults(kernel: Callable[..., Any], constants: Mapping[str, Any]) -> C
     if not isinstance(kernel, FunctionType):
         fix = "define it with def"
         raise CollectiveError("kernel", repr(kernel), "a plain function", fix)
-    made = FunctionType(
-        kernel.__code__,
-        kernel.__globals__,
-        kernel.__name__,
-        kernel.__defaults__,
-        kernel.__closure__,
-    )
+    code, scope = kernel.__code__, kernel.__globals__
+    made = FunctionType(code, scope, kernel.__name__, closure=kernel.__closure__)
     made.__kwdefaults__ = {**(kernel.__kwdefaults__ or {})} or None
     made.__module__, made.__qualname__ = kernel.__module__, kernel.__qualname__
     defaults = list(kernel.__defaults__ or ())
-    names = kernel.__code__.co_varnames[: kernel.__code__.co_argcount]
+    parameters = code.co_varnames[: code.co_argcount]
     for name, value in constants.items():
-        if name in names:
-            defaults[names.index(name) - len(names)] = value
+        if name in parameters:
+            defaults[parameters.index(name) - len(parameters)] = value
         else:
             made.__kwdefaults__ = {**(made.__kwdefaults__ or {}), name: value}
     made.__defaults__ = tuple(defaults)

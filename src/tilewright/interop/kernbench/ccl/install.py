@@ -8,11 +8,7 @@ from tilewright.collectives.rings import InstallPlan
 from tilewright.collectives.tuning import RING_KEYS, parse_ring
 from tilewright.device.ipcq import RingSpec
 from tilewright.host import RuntimeContext as HostContext
-from tilewright.interop.kernbench.ccl.config import (
-    Algorithm,
-    AlgorithmConfig,
-    load_algorithm,
-)
+from tilewright.interop.kernbench.ccl.config import Algorithm, AlgorithmConfig, load_algorithm
 from tilewright.interop.kernbench.ccl.wiring import Place, Wiring, plan_wiring, plan_world
 from tilewright.interop.kernbench.engine import GraphEngine
 from tilewright.interop.kernbench.value import dtype_itemsize
@@ -80,9 +76,7 @@ def install_wiring(host: HostContext, config: AlgorithmConfig, wiring: Wiring) -
     n_elem = config.get("n_elem")
     least = None if n_elem is None else RingSpec(slot_bytes=n_elem * F16_BYTES)
     group = Group(
-        f"rings of {config.name}",
-        tuple((pe,) for pe in wiring.pes),
-        tuple(range(len(wiring.pes))),
+        f"rings of {config.name}", tuple((pe,) for pe in wiring.pes), tuple(range(len(wiring.pes)))
     )
     return host.distributed.book.install(group, wiring.directions, (0,), options.spec(least))
 

@@ -40,11 +40,6 @@ class ValidatorRegistry:
             raise RegistryError("unregister_validator", repr(name), expected, "name one of these")
         del self._validators[name]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all validators, in the order in which they run."""
-        return tuple(self._validators)
-
     def check(self, tensor: Tensor, world_size: int, config: Mapping[str, Any]) -> None:
         """Run all validators; the first that raises refuses the call."""
         for validator in tuple(self._validators.values()):

@@ -146,11 +146,7 @@ def sip_exchange(
 
 
 def plan_wiring(
-    where: str,
-    machine: Machine,
-    algorithm: Algorithm,
-    config: AlgorithmConfig,
-    world: RankWorld,
+    where: str, machine: Machine, algorithm: Algorithm, config: AlgorithmConfig, world: RankWorld
 ) -> Wiring:
     """Decide which rings a world needs.
 
@@ -179,8 +175,12 @@ def _intercube_wiring(
     """
     grid = machine.grid
     sips = tuple(dict.fromkeys(rank.sip for rank in world.pes))
-    if not world.ranks_are_sips:
-        _check_all_pes(where, grid, sips, world)
+    all_pes = tuple(pe for pe in grid.pes() if pe.sip in sips)
+    if not world.ranks_are_sips and world.pes != all_pes:
+        found = f"rings between cubes for {world.size} ranks that are PEs"
+        expected = f"all {len(all_pes)} PEs of the SIPs, in the order of coordinates"
+        fix = "say topology: ring_1d in its entry, or name an algorithm such as ring_allreduce_tcm"
+        raise CollectiveError(where, found, expected, fix)
     exchange = sip_exchange(where, machine, config, len(sips))
     cubes = range(grid.num_cubes_per_sip)
     pes = tuple(PeCoord(sip, cube, 0) for sip in sips for cube in cubes)
@@ -194,15 +194,6 @@ def _intercube_wiring(
     if world.ranks_are_sips:
         return Wiring(pes, directions)
     return Wiring(world.pes, _for_each_pe(directions, grid.num_pes_per_cube))
-
-
-def _check_all_pes(where: str, grid: Grid, sips: Sequence[int], world: RankWorld) -> None:
-    all_pes = tuple(pe for pe in grid.pes() if pe.sip in sips)
-    if world.pes != all_pes:
-        found = f"rings between cubes for {world.size} ranks that are PEs"
-        expected = f"all {len(all_pes)} PEs of the SIPs, in the order of coordinates"
-        fix = "say topology: ring_1d in its entry, or name an algorithm such as ring_allreduce_tcm"
-        raise CollectiveError(where, found, expected, fix)
 
 
 def _for_each_pe(cubes: Directions, num_pes: int) -> Directions:

@@ -25,19 +25,15 @@ def _function(function: Callable[..., Any]) -> Callable[[Any], TensorHandle]:
     name = function.__name__
 
     def call(x: Any) -> TensorHandle:
-        return handle_of(function(_float_operand(name, x)))
+        operand = operand_of(x)
+        if isinstance(operand, Value) and not operand.dtype.is_floating():
+            found = f"tl.{name} of {x!r}"
+            raise current_program().error(found, "floats", 'convert it by tl.cast(x, "f32")')
+        return handle_of(function(operand))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Compute {name} of every element."
     return call
-
-
-def _float_operand(name: str, x: Any) -> Any:
-    operand = operand_of(x)
-    if isinstance(operand, Value) and not operand.dtype.is_floating():
-        found = f"tl.{name} of {x!r}"
-        raise current_program().error(found, "floats", 'convert it by tl.cast(x, "f32")')
-    return operand
 
 
 def abs(x: Any) -> TensorHandle:
@@ -158,15 +154,13 @@ def softmax(x: Any, axis: int = -1) -> TensorHandle:
 def trans(x: Any) -> TensorHandle:
     """Transpose the last two axes, values included; of a ref, no byte moves."""
     if isinstance(x, TensorHandle) and isinstance(x.held, Ref):
-        return handle_of(_transposed(x.held), x.addr)
+        ref = x.held
+        *outer, rows, columns = ref.shape
+        *steps, row_step, column_step = ref.strides
+        kind = block_type(ref.dtype, (*outer, columns, rows))
+        turned = Ref(ref.program, ref.base, kind, (*steps, column_step, row_step))
+        return handle_of(turned, x.addr)
     return handle_of(shapes.trans(operand_of(x)))
-
-
-def _transposed(ref: Ref) -> Ref:
-    *outer, rows, columns = ref.shape
-    *steps, row_step, column_step = ref.strides
-    kind = block_type(ref.dtype, (*outer, columns, rows))
-    return Ref(ref.program, ref.base, kind, (*steps, column_step, row_step))
 
 
 def reshape(x: Any, shape: Any) -> TensorHandle:

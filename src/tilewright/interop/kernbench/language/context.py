@@ -61,9 +61,6 @@ class TLContext:
 class LaunchedLanguage(TLContext):
     """The ``tl`` that a launch passes: it speaks for whichever program runs."""
 
-    def __init__(self) -> None:
-        super().__init__()
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)

@@ -27,6 +27,14 @@ class _MadeByLanguage:
         fix = "call tl.load, tl.ref, tl.composite or tl.recv_async in a kernel that is launched"
         raise ProgramError(name, found, "what tl gives", fix)
 
+    @classmethod
+    def _made(cls, **parts: Any) -> Self:
+        """Return an object with these attributes."""
+        made = cls.__new__(cls)
+        for name, part in parts.items():
+            setattr(made, name, part)
+        return made
+
 
 def _quotient(left: Any, right: Any) -> Any:
     """Divide; floats keep their dtype, integers give f32."""
@@ -66,13 +74,6 @@ class TensorHandle(_MadeByLanguage):
 
     held: Any  # a Value, or a Ref
     _addr: int | None
-
-    @classmethod
-    def _made(cls, held: Value | Ref, addr: int | None) -> Self:
-        made = cls.__new__(cls)
-        made.held = held
-        made._addr = addr
-        return made
 
     @property
     def _type(self) -> BlockType:
@@ -167,12 +168,6 @@ class CompletionHandle(_MadeByLanguage):
     pending: Handle
     dtype: DType  # of what it gives, if it stores nothing
 
-    @classmethod
-    def _made(cls, pending: Handle, dtype: DType) -> Self:
-        made = cls.__new__(cls)
-        made.pending, made.dtype = pending, dtype
-        return made
-
     def wait(self) -> TensorHandle | None:
         """Suspend the program until it has ended; give its tensor, if it was not stored."""
         block = self.pending.wait()
@@ -187,12 +182,6 @@ class RecvFuture(_MadeByLanguage):
     pending: Handle
     shape: tuple[int, ...]
 
-    @classmethod
-    def _made(cls, pending: Handle, shape: tuple[int, ...]) -> Self:
-        made = cls.__new__(cls)
-        made.pending, made.shape = pending, shape
-        return made
-
     def wait(self) -> TensorHandle:
         """Suspend the program until the message is there."""
         block = self.pending.wait()
@@ -201,7 +190,7 @@ class RecvFuture(_MadeByLanguage):
 
 def handle_of(value: Any, addr: int | None = None) -> TensorHandle:
     """Return the handle of a value or a ref."""
-    return TensorHandle._made(value, addr)
+    return TensorHandle._made(held=value, _addr=addr)
 
 
 def operand_of(value: Any) -> Any:

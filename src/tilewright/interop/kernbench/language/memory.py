@@ -36,7 +36,9 @@ def load(ptr: Any, shape: Any = None, dtype: str = "f16") -> TensorHandle:
     a ref, whose shape and dtype hold then.
     """
     if isinstance(ptr, TensorHandle) and isinstance(ptr.held, Ref):
-        _check_alone("tl.load of a ref", shape)
+        if shape is not None:
+            found = f"tl.load of a ref with the shape {shape!r}"
+            raise current_program().error(found, "the ref's own shape", "leave the shape out")
         return handle_of(tl.load(ptr.held), ptr.addr)
     _check_shape("tl.load", shape)
     address = address_of(ptr)
@@ -87,12 +89,6 @@ def _check_shape(what: str, shape: Any) -> None:
         raise current_program().error(found, "a shape", f"write {what}(ptr, shape, dtype)")
 
 
-def _check_alone(what: str, shape: Any) -> None:
-    if shape is not None:
-        found = f"{what} with the shape {shape!r}"
-        raise current_program().error(found, "the ref's own shape", "leave the shape out")
-
-
 TILE_SHAPE = (32, 64, 32)  # M, K, N
 OPS = {"div": "div_rn"}  # the quotient that keeps the dtype of its operands
 
@@ -126,7 +122,7 @@ def composite(
     acc = float32 if acc_dtype is None else parse_dtype(acc_dtype)
     stages = [_stage(entry) for entry in _entries(epilogue)]
     pending = tl.composite(name, first, second, out, stages, acc, _mnk(tile_shape))
-    return CompletionHandle._made(pending, result.dtype)
+    return CompletionHandle._made(pending=pending, dtype=result.dtype)
 
 
 def wait(handle: Any) -> TensorHandle | None:
@@ -231,6 +227,4 @@ def _mapped(entry: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _parameter(operand: Any) -> Any:
     """Return what a stage computes with: numbers stay numbers."""
-    if operand is None or not isinstance(operand, TensorHandle):
-        return operand
-    return operand.held
+    return operand.held if isinstance(operand, TensorHandle) else operand

@@ -64,7 +64,7 @@ def recv_async(dir: str | None = None, shape: Any = None, dtype: str = "f16") ->
     """Begin to receive the next message from a direction; ``tl.wait`` gives its tensor."""
     extents = _extents("tl.recv", shape)
     pending = tl.recv_async(dir, prod(extents), parse_dtype(dtype))
-    return RecvFuture._made(pending, extents)
+    return RecvFuture._made(pending=pending, shape=extents)
 
 
 def recv_no_consume(dir: str, shape: Any = None, dtype: str = "f16") -> TensorHandle:

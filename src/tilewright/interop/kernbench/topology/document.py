@@ -54,7 +54,14 @@ def load_topology_document(path: Path) -> TopologyDocument:
 
     A file that cannot be read or parsed is a SpecError; a parse error has line and column.
     """
-    source, text = str(path), _read_text(path)
+    source = str(path)
+    content = read_file(path, "a topology file", SpecError, most_bytes=MAX_FILE_BYTES)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = _where(source, content[: error.start].decode("utf-8", "replace"))
+        found = f"the byte 0x{content[error.start]:02x}, which is no UTF-8"
+        raise SpecError(where, found, "text in UTF-8", "save the file as UTF-8") from error
     if path.suffix.lower() == ".json":
         return _json_document(text, source)
     return _yaml_document(text, source)
@@ -63,17 +70,6 @@ def load_topology_document(path: Path) -> TopologyDocument:
 def topology_of_mapping(spec: Mapping[str, Any]) -> TopologyDocument:
     """Wrap a mapping that a program made; errors name its keys, without lines."""
     return TopologyDocument(MAPPING, dict(spec), {})
-
-
-def _read_text(path: Path) -> str:
-    source = str(path)
-    content = read_file(path, "a topology file", SpecError, most_bytes=MAX_FILE_BYTES)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        where = _where(source, content[: error.start].decode("utf-8", "replace"))
-        found = f"the byte 0x{content[error.start]:02x}, which is no UTF-8"
-        raise SpecError(where, found, "text in UTF-8", "save the file as UTF-8") from error
 
 
 def _json_document(text: str, source: str) -> TopologyDocument:
@@ -98,7 +94,10 @@ def _yaml_document(text: str, source: str) -> TopologyDocument:
             if node is None:
                 fix = "write at least `system: {sips: {count: 1}}`"
                 raise SpecError(source, "nothing but space and comments", "a mapping", fix)
-            _check_root(node, source)
+            if node.tag != _MAP_TAG:
+                place, found = Place(source, node.start_mark.line + 1), "a list or a single value"
+                fix = "begin with a key, such as `system:`"
+                raise spec_error_at(place, "", found, "a mapping of keys to values", fix)
             _check_repeats(node, source)
             value = loader.construct_document(node)
             return TopologyDocument(source, value, dict(_lines(node, (), source)))
@@ -108,13 +107,6 @@ def _yaml_document(text: str, source: str) -> TopologyDocument:
         raise _syntax_error(error, text, source) from error
     except (ValueError, OverflowError, RecursionError) as error:
         raise _too_much(source, error) from error
-
-
-def _check_root(node: yaml.Node, source: str) -> None:
-    if node.tag != _MAP_TAG:
-        place = Place(source, node.start_mark.line + 1)
-        found, fix = "a list or a single value", "begin with a key, such as `system:`"
-        raise spec_error_at(place, "", found, "a mapping of keys to values", fix)
 
 
 def _check_repeats(root: yaml.Node, source: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from textwrap import TextWrapper
 from typing import Any
@@ -20,7 +21,7 @@ from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.file.document import MachineDocument, load_document, merge_sections
 from tilewright.machine.file.explain import MachineFileError, joined, located
 from tilewright.machine.file.schema import is_path
-from tilewright.machine.file.write import quantity_text, word_text
+from tilewright.machine.file.write import value_text, word_text
 from tilewright.machine.file.yaml_text import (
     Entry,
     Items,
@@ -80,11 +81,11 @@ def _import(document: TopologyDocument) -> Topology:
     reading = read_keys(document)
     apply_rules(reading, base)
     machine = _build(_machine_document(reading, base_document), reading)
-    changes = changed_settings(reading.settings, base)
+    changes = {
+        name: one for name, one in reading.settings.items() if attrgetter(name)(base) != one.value
+    }
     without_effect = {key_text(path): why for path, why in sorted(reading.without_effect.items())}
-    text = imported_text(
-        ImportedText(DEFAULT_PRESET, document.name, machine.spec, changes, without_effect)
-    )
+    text = imported_text(document.name, machine.spec, changes, without_effect)
     settings = tuple(changes.values())
     return Topology(document.source, document.spec, machine, text, settings, without_effect)
 
@@ -162,34 +163,27 @@ _WRAPPER = TextWrapper(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedText:
-    """What an imported machine file says."""
+def imported_text(
+    file_name: str,
+    spec: MachineSpec,
+    changes: Mapping[str, Setting],
+    without_effect: Mapping[str, str],
+) -> str:
+    """Write the machine file of a topology file; equal inputs give equal bytes.
 
-    base_name: str  # preset that the file extends
-    file_name: str  # topology that it comes from, without directory
-    spec: MachineSpec
-    changes: Mapping[str, Setting]  # by field
-    without_effect: Mapping[str, str]  # reason by key of the topology
-
-
-def changed_settings(settings: Mapping[str, Setting], base: MachineSpec) -> dict[str, Setting]:
-    """Return the settings whose value the base does not have anyway."""
-    return {name: one for name, one in settings.items() if _value_at(base, name) != one.value}
-
-
-def imported_text(text: ImportedText) -> str:
-    """Write the machine file; equal inputs give equal bytes."""
-    source = " ".join(text.file_name.split())
+    ``changes`` are by field; ``without_effect`` has the reason by key of the topology.
+    """
+    source = " ".join(file_name.split())
     lines = [
-        f"# {text.spec.name}: imported from the KernBench topology {source}.",
-        f"# It says what differs from {text.base_name}; a comment names the key of the topology.",
-        f"extends: {text.base_name}",
-        f"name: {word_text(text.spec.name)}",
-        f"description: {word_text(text.spec.description)}",
+        f"# {spec.name}: imported from the KernBench topology {source}.",
+        f"# It says what differs from {DEFAULT_PRESET}; a comment names the key of the topology.",
+        f"extends: {DEFAULT_PRESET}",
+        f"name: {word_text(spec.name)}",
+        f"description: {word_text(spec.description)}",
+        *_section_lines(spec, (), changes),
+        *_idle_lines(without_effect),
     ]
-    lines += _section_lines(text.spec, (), text.changes)
-    return "\n".join([*lines, *_idle_lines(text.without_effect)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _idle_lines(without_effect: Mapping[str, str]) -> Iterator[str]:
@@ -208,37 +202,16 @@ def _section_lines(
     spec: Spec, path: tuple[str, ...], changes: Mapping[str, Setting]
 ) -> Iterator[str]:
     indent = "  " * len(path)
-    for name in type(spec).model_fields:
+    for name, field in type(spec).model_fields.items():
         value, below = getattr(spec, name), (*path, name)
-        field = ".".join(below)
+        setting = changes.get(".".join(below))
         if isinstance(value, Spec):
             lines = list(_section_lines(value, below, changes))
             if lines:
                 yield from ([""] if not path else [])
                 yield f"{indent}{name}:"
                 yield from lines
-        elif field in changes:
-            line = f"{indent}{name}: {_value_text(value, name)}"
-            yield f"{line:<32} # {_comment(changes[field])}"
-
-
-def _value_text(value: object, name: str) -> str:
-    match value:
-        case int():
-            return quantity_text(value, name)
-        case tuple():
-            return "[" + ", ".join(str(one) for one in value) + "]"
-        case _:
-            return word_text(str(value))
-
-
-def _comment(setting: Setting) -> str:
-    key = key_text(setting.key)
-    return f"{key} is absent: KernBench's default" if setting.is_default else key
-
-
-def _value_at(spec: MachineSpec, field: str) -> object:
-    value: object = spec
-    for name in field.split("."):
-        value = getattr(value, name)
-    return value
+        elif setting is not None:
+            line, key = f"{indent}{name}: {value_text(value, name, field)}", key_text(setting.key)
+            why = f"{key} is absent: KernBench's default" if setting.is_default else key
+            yield f"{line:<32} # {why}"

@@ -136,6 +136,10 @@ _TILE = Refused("a composite states its own tile here: tl.composite(..., tile_sh
 _HBM_RATE = "the rate follows from cube.hbm.burst_bytes and cube.hbm.timing: set them instead"
 _TURNAROUND = "the turnaround follows from cube.hbm.timing (rtw, wtr): set it instead"
 _HBM_OVERHEAD = "the latency follows from cube.hbm.timing: set it instead"
+_UCIE: Mapping[str, Fate] = {
+    "overhead_ns": Sets("cube.ucie.side_ps", NS),
+    "connections": Sets("cube.ucie.connections", COUNT),
+}
 
 _IO: KeyPath = ("sip", "io_chiplet", "components")
 _CUBE: KeyPath = ("cube", "components")
@@ -147,15 +151,9 @@ _ATTRIBUTES: Mapping[KeyPath, Mapping[str, Fate]] = MappingProxyType(
         (*_IO, "pcie_ep"): {"overhead_ns": Sets("host.pcie.endpoint_ps", NS)},
         (*_IO, "io_cpu"): {"overhead_ns": Sets("sip.io_cpu.command_ps", NS)},
         (*_IO, "io_noc"): {"overhead_ns": Sets("sip.io.noc_ps", NS)},
-        (*_IO, "io_ucie"): {
-            "overhead_ns": Sets("cube.ucie.side_ps", NS),
-            "connections": Sets("cube.ucie.connections", COUNT),
-        },
+        (*_IO, "io_ucie"): _UCIE,
         (*_CUBE, "router"): {"overhead_ns": Sets("cube.noc.router_ps", NS)},
-        (*_CUBE, "ucie"): {
-            "overhead_ns": Sets("cube.ucie.side_ps", NS),
-            "connections": Sets("cube.ucie.connections", COUNT),
-        },
+        (*_CUBE, "ucie"): _UCIE,
         (*_CUBE, "m_cpu"): {"overhead_ns": Sets("cube.m_cpu.command_ps", NS)},
         (*_CUBE, "sram"): {
             "overhead_ns": Sets("cube.sram.access_ps", NS),

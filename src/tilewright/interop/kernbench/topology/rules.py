@@ -5,11 +5,7 @@ from fractions import Fraction
 from math import isqrt, prod
 
 from tilewright.interop.kernbench.topology.document import KeyPath
-from tilewright.interop.kernbench.topology.keys import (
-    CORNERS,
-    SIP_TOPOLOGIES,
-    key_text,
-)
+from tilewright.interop.kernbench.topology.keys import CORNERS, SIP_TOPOLOGIES, key_text
 from tilewright.interop.kernbench.topology.reading import Problem, Reading, Setting
 from tilewright.machine.spec import DotArraySpec, MachineSpec, MeshSpec
 

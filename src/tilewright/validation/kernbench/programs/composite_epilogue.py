@@ -11,19 +11,10 @@ def epilogue_kernel(a_ptr, b_ptr, bias_ptr, out_ptr, M, K, N, tl, SCALE=0.25):
     a = tl.load(a_ptr, (M, K), "f16")
     b = tl.ref(b_ptr, (K, N), "f16")
     bias = tl.load(bias_ptr, (1, N), "f16")
+    stages = [("scale", SCALE, "k_tile"), ("bias", bias), "relu", ("scale", 2.0, "kernel")]
+    tile = (32, 64, 32)
     done = tl.composite(
-        op="gemm",
-        a=a,
-        b=b,
-        out_ptr=out_ptr,
-        epilogue=[
-            ("scale", SCALE, "k_tile"),
-            ("bias", bias),
-            "relu",
-            ("scale", 2.0, "kernel"),
-        ],
-        acc_dtype="f32",
-        tile_shape=(32, 64, 32),
+        op="gemm", a=a, b=b, out_ptr=out_ptr, epilogue=stages, acc_dtype="f32", tile_shape=tile
     )
     tl.wait(done)
 

@@ -28,25 +28,18 @@ def run(torch):
     t = torch.empty(x.shape, dp=DPPolicy(pe="row_wise", num_cubes=1, num_pes=2), name="t")
     t.copy_(torch.from_numpy(x))
     first, second = t._handle.shards
-    handles = [
-        torch.submit(
-            MemoryWriteMsg(
-                correlation_id=torch.correlation_id,
-                request_id="clear",
-                dst_sip=first.sip, dst_cube=first.cube, dst_pe=first.pe,
-                dst_pa=first.pa, nbytes=first.nbytes, pattern="zero",
-                target_cubes=(first.cube,), target_pe=first.pe,
-            )
-        ),
-        torch.submit(
-            MemoryReadMsg(
-                correlation_id=torch.correlation_id,
-                request_id="look",
-                src_sip=second.sip, src_cube=second.cube, src_pe=second.pe,
-                src_pa=second.pa, nbytes=second.nbytes,
-            )
-        ),
-    ]  # fmt: skip
+    clear = MemoryWriteMsg(
+        correlation_id=torch.correlation_id, request_id="clear",
+        dst_sip=first.sip, dst_cube=first.cube, dst_pe=first.pe,
+        dst_pa=first.pa, nbytes=first.nbytes, pattern="zero",
+        target_cubes=(first.cube,), target_pe=first.pe,
+    )  # fmt: skip
+    look = MemoryReadMsg(
+        correlation_id=torch.correlation_id, request_id="look",
+        src_sip=second.sip, src_cube=second.cube, src_pe=second.pe,
+        src_pa=second.pa, nbytes=second.nbytes,
+    )  # fmt: skip
+    handles = [torch.submit(clear), torch.submit(look)]
     before = torch.is_completed(handles[0])
     completions = [torch.wait(handle) for handle in handles]
     register_kernel("increment", increment_kernel)
@@ -73,12 +66,6 @@ def run(torch):
     )
     torch.wait_all()
     owner = PhysAddr.decode(second.pa)
-    RESULTS.update(
-        x=x,
-        out=t.numpy(),
-        ok=[completion.ok for completion in completions],
-        before=before,
-        after=torch.is_completed(launch),
-        counted=len(torch.handles()),
-        same=owner.encode() == second.pa,
-    )
+    ok = [completion.ok for completion in completions]
+    RESULTS.update(x=x, out=t.numpy(), ok=ok, before=before, after=torch.is_completed(launch))
+    RESULTS.update(counted=len(torch.handles()), same=owner.encode() == second.pa)

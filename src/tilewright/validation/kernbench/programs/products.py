@@ -1,5 +1,7 @@
 """Products x w on one PE, over the PEs of a cube and over cubes: a bench for each."""
 
+from functools import partial
+
 import numpy as np
 from kernbench.benches.registry import bench
 from kernbench.policy.placement.dp import DPPolicy
@@ -21,13 +23,15 @@ def dot_kernel(a_ptr, b_ptr, out_ptr, M, K, N, tl):
     tl.store(out_ptr, tl.dot(a, b))
 
 
-def columns_kernel(x_ptr, w_ptr, out_ptr, M, K, N, tl):
-    pe = tl.program_id(0)
-    columns = N // tl.num_programs(0)
+def columns_kernel(x_ptr, w_ptr, out_ptr, M, K, N, tl, TILE=None):
+    # N: the launch gives the kernel the columns of one cube where cubes split them
+    pes = tl.num_programs(0)
+    part = tl.program_id(1) * pes + tl.program_id(0)
+    columns = N // pes
     x = tl.load(x_ptr, shape=(M, K), dtype="f16")
-    w = tl.ref(w_ptr + pe * K * columns * ITEM, shape=(K, columns), dtype="f16")
-    out = out_ptr + pe * M * columns * ITEM
-    tl.wait(tl.composite(op="gemm", a=x, b=w, out_ptr=out))
+    w = tl.ref(w_ptr + part * K * columns * ITEM, shape=(K, columns), dtype="f16")
+    out = out_ptr + part * M * columns * ITEM
+    tl.wait(tl.composite(op="gemm", a=x, b=w, out_ptr=out, tile_shape=TILE))
 
 
 def rows_kernel(x_ptr, w_ptr, out_ptr, M, K, N, tl):
@@ -38,19 +42,6 @@ def rows_kernel(x_ptr, w_ptr, out_ptr, M, K, N, tl):
     out = out_ptr + pe * rows * N * ITEM
     handle = tl.composite("gemm", x, w, out)
     tl.wait(handle)
-
-
-def gpt3_kernel(x_ptr, w_ptr, out_ptr, M, K, N, tl):
-    # N: the launch gives the kernel the columns of one cube, since the cubes split them
-    pes = tl.num_programs(0)
-    part = tl.program_id(1) * pes + tl.program_id(0)
-    columns = N // pes
-    x = tl.load(x_ptr, (M, K), "f16")
-    w = tl.ref(w_ptr + part * K * columns * ITEM, (K, columns), "f16")
-    done = tl.composite(
-        op="gemm", a=x, b=w, out_ptr=out_ptr + part * M * columns * ITEM, tile_shape=(16, 64, 16)
-    )
-    tl.wait(done)
 
 
 def multiply(torch, name, kernel, seed, sizes, x_dp, w_dp, out_dp, scale=1.0):
@@ -97,5 +88,5 @@ def qkv_rows(torch):
 def gpt3_qkv(torch):
     copies = DPPolicy(cube="replicate", pe="replicate")
     columns = DPPolicy(cube="column_wise", pe="column_wise")
-    sizes = (16, 256, 3 * 256)
-    multiply(torch, "gpt3_qkv", gpt3_kernel, 5, sizes, copies, columns, columns, 1 / 16)
+    sizes, kernel = (16, 256, 3 * 256), partial(columns_kernel, TILE=(16, 64, 16))
+    multiply(torch, "gpt3_qkv", kernel, 5, sizes, copies, columns, columns, 1 / 16)

@@ -16,6 +16,11 @@ def pe_rank(tl: Any) -> int:
     return rank
 
 
+def kernel_args(world_size: int, n_elem: int) -> tuple[int, int]:
+    """Return the arguments of most kernels behind the tensor."""
+    return n_elem, world_size
+
+
 def tile_address(base: int, tile_index: int, n_elem: int, dtype: str) -> int:
     """Return the byte address of a tile; tiles of ``n_elem`` elements follow each other."""
     return base + tile_index * n_elem * dtype_of(dtype).bits // 8

@@ -6,14 +6,11 @@ SIP (S, N), then PEs of the same cube and number in all SIPs (global_E, global_W
 
 from typing import Any
 
-from tilewright.interop.kernbench.ccl.algorithms import pe_rank, ring_sum, tile_address
+from tilewright.interop.kernbench.ccl.algorithms import kernel_args, pe_rank, ring_sum, tile_address
+
+__all__ = ("TOPOLOGY", "kernel", "kernel_args")
 
 TOPOLOGY = "hierarchical"
-
-
-def kernel_args(world_size: int, n_elem: int) -> tuple[int, int]:
-    """Return the kernel's arguments behind the tensor."""
-    return n_elem, world_size
 
 
 def kernel(t_ptr: int, n_elem: int, world_size: int, tl: Any, DTYPE: str = "f16") -> None:  # noqa: N803

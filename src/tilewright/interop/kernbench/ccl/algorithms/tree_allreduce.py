@@ -5,14 +5,11 @@ Rank r has the children 2r + 1 and 2r + 2. Sums go up to rank 0, the result come
 
 from typing import Any
 
-from tilewright.interop.kernbench.ccl.algorithms import pe_rank, tile_address
+from tilewright.interop.kernbench.ccl.algorithms import kernel_args, pe_rank, tile_address
+
+__all__ = ("TOPOLOGY", "kernel", "kernel_args")
 
 TOPOLOGY = "tree_binary"
-
-
-def kernel_args(world_size: int, n_elem: int) -> tuple[int, int]:
-    """Return the kernel's arguments behind the tensor."""
-    return n_elem, world_size
 
 
 def kernel(
