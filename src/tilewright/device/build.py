@@ -40,9 +40,6 @@ def tcm_servers(name: str, spec: TcmSpec) -> tuple[ServerSpec, ServerSpec, Serve
     )
 
 
-MESSAGES = -1  # in the place of a spread: round trips whose way there is for communication
-
-
 @dataclass(frozen=True, slots=True)
 class Device:
     """A machine on an engine."""
@@ -55,13 +52,25 @@ class Device:
     _tcms: dict[PeCoord, TcmServers] = field(default_factory=dict, repr=False)
     _routes: dict[tuple[Route, int | None], int] = field(default_factory=dict, repr=False)
     _ways: dict[tuple[int, int, Traffic, int], int] = field(default_factory=dict, repr=False)
-    _trips: dict[tuple[int, int, Channel, int], int] = field(default_factory=dict, repr=False)
+    _trips: dict[tuple[int, int, Channel, int, Traffic], int] = field(
+        default_factory=dict, repr=False
+    )
 
-    def round_trip(self, requester: int, target: int, channel: Channel, spread: int) -> int:
-        """From a node to a memory's node and back, through a DMA channel; made at first use."""
-        key = (requester, target, channel, spread)
+    def round_trip(
+        self,
+        requester: int,
+        target: int,
+        channel: Channel,
+        spread: int,
+        traffic: Traffic = Traffic.REQUEST,
+    ) -> int:
+        """From a node to a memory's node and back, through a DMA channel; made at first use.
+
+        ``traffic`` is the class of packets on the way there.
+        """
+        key = (requester, target, channel, spread, traffic)
         if key not in self._trips:
-            out = self.machine.route(requester, target, Traffic.REQUEST, spread)
+            out = self.machine.route(requester, target, traffic, spread)
             self._trips[key] = self.engine.add_round_trip(
                 self._route(out, self._memory(target)),
                 self.way(target, requester, Traffic.RESPONSE, spread),
@@ -119,7 +128,7 @@ class Device:
         words the data that it reads go out, through the port, and an answer comes back.
         """
         node = self._dma(target)
-        key = (requester, node, channel, spread)
+        key = (requester, node, channel, spread, Traffic.REQUEST)
         if key not in self._trips:
             tcm, writes = self.tcm_servers(target), channel.access is Access.WRITE
             port = tcm.write if writes else tcm.read
@@ -149,19 +158,6 @@ class Device:
     def message_route(self, sender: PeCoord, receiver: PeCoord) -> int:
         """From a PE's DMA to another's, on the virtual channels of communication."""
         return self.way(self._dma(sender), self._dma(receiver), Traffic.COMMUNICATION, sender.pe)
-
-    def message_write(self, sender: PeCoord, target: int) -> int:
-        """The round trip by which a PE writes a message to a memory's node."""
-        key = (self._dma(sender), target, Channel(sender, Access.WRITE), MESSAGES)
-        if key not in self._trips:
-            out = self.machine.route(key[0], target, Traffic.COMMUNICATION, sender.pe)
-            self._trips[key] = self.engine.add_round_trip(
-                self._route(out, self._memory(target)),
-                self.way(target, key[0], Traffic.RESPONSE, sender.pe),
-                gate=self.gates.number(key[2]),
-                writes=True,
-            )
-        return self._trips[key]
 
     def _dma(self, pe: PeCoord) -> int:
         return self.machine.node_of(NodeKind.PE_DMA, pe)
@@ -215,9 +211,7 @@ def build_device(
         node = machine.nodes[number]
         if node.kind is NodeKind.HBM_CTRL and isinstance(node.where, PeCoord):
             place = node.where.pe, spec.cube.pes
-            memories[number] = add_slice(
-                engine, node.name, spec.cube.hbm, machine.slice_map, *place
-            )
+            memories[number] = add_slice(engine, node.name, spec.cube.hbm, *place)
         elif node.kind is NodeKind.SRAM:
             sram = spec.cube.sram
             memories[number] = add_sram(engine, node.name, sram, packet_bytes=spec.packet_bytes)

@@ -36,6 +36,7 @@ from tilewright.engine.issuer import IssuerSpec
 from tilewright.errors import DeviceError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
+from tilewright.machine.route import Traffic
 from tilewright.units import flit_ps
 
 
@@ -278,4 +279,6 @@ def _memory_trips(device: Device, spec: RingSpec, sender: Pe, receiver: Pe) -> t
         node = machine.node_of(NodeKind.SRAM, there)
     dma = machine.node_of(NodeKind.PE_DMA, there)
     read = device.round_trip(dma, node, Channel(there, Access.READ), spread=there.pe)
-    return device.message_write(sender.coord, node), read
+    here = sender.coord
+    dma, channel = machine.node_of(NodeKind.PE_DMA, here), Channel(here, Access.WRITE)
+    return device.round_trip(dma, node, channel, here.pe, Traffic.COMMUNICATION), read

@@ -78,13 +78,7 @@ def way_ps(
 
 def open_access_ps(hbm: HbmSpec, *, is_write: bool) -> int:
     """Return the least time of any access to a slice: one burst of an open row."""
-    timing = hbm.timing
-    if hbm.impl is not None:
-        return 0
-    if hbm.model == "simple":
-        return hbm.simple_latency_ps
-    clocks = timing.cwl_clocks if is_write else timing.cl_clocks
-    return (clocks + timing.bl_clocks) * timing.clock_ps
+    return 0 if hbm.impl is not None else hbm.least_access_ps(is_write=is_write, opens=False)
 
 
 def access_time(

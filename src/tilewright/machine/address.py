@@ -24,7 +24,7 @@ from functools import cached_property
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
-from tilewright.machine.spec import HbmSpec, MachineSpec
+from tilewright.machine.spec import MachineSpec
 
 MAX_CUBE_WINDOW_BYTES = 2**38
 MAX_IO_WINDOW_BYTES = 2**40
@@ -243,20 +243,3 @@ def build_address_layout(spec: MachineSpec) -> AddressLayout:
             fix = "reduce it, or widen the field in address"
             raise SpecError(field, str(found), f"at most {limit}, its window", fix)
     return layout
-
-
-@dataclass(frozen=True, slots=True)
-class SliceMap:
-    """The size of one HBM slice. All slices of a machine are alike."""
-
-    slice_bytes: int
-    num_pseudo_channels: int  # of a slice
-
-    @property
-    def pseudo_channel_bytes(self) -> int:
-        return self.slice_bytes // self.num_pseudo_channels
-
-
-def build_slice_map(hbm: HbmSpec, *, num_slices: int) -> SliceMap:
-    """Divide a stack among its slices, which the spec has checked to be whole."""
-    return SliceMap(hbm.capacity_bytes // num_slices, hbm.pseudo_channels // num_slices)

@@ -127,7 +127,7 @@ class ServerTable:
         if isinstance(where, PeCoord):
             if cube.hbm.impl is not None:
                 return None
-            return slice_spec(cube.hbm, machine.slice_map, where.pe, cube.pes)
+            return slice_spec(cube.hbm, where.pe, cube.pes)
         if cube.sram.impl is not None:
             return None
         return sram_memory(cube.sram, packet_bytes=machine.spec.packet_bytes)
