@@ -26,7 +26,7 @@ from tilewright.runtime.placement.pages import (
 from tilewright.runtime.placement.placement import Placement, Targets, place
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, LayoutWord, Split
 from tilewright.runtime.tensor.storage import DeviceStorage
-from tilewright.runtime.tensor.tensor import Tensor, device_tensor, host_tensor
+from tilewright.runtime.tensor.tensor import Tensor, host_tensor
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -118,7 +118,8 @@ class StoreOwner:
         pages = take_pages(placement, self.small.pool)
         self.small.install(pages.mapping)
         has_values = self.carries_data or placement.dtype.is_int()
-        return device_tensor(DeviceStorage(pages, self, has_values=has_values), self)
+        storage = DeviceStorage(pages, self, has_values=has_values)
+        return Tensor(placement.name, placement.shape, placement.dtype, storage, self)
 
     def host(self, array: object) -> Tensor:
         return host_tensor(array, self)

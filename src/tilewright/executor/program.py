@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tilewright import language
 from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM, NO_WALK
 from tilewright.engine.issuer import Issuer
@@ -109,7 +110,7 @@ class Program(ValueExecutor):
         return False
 
     def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-        return self.run.functions[name](value, *args, **kwargs)
+        return getattr(language, name)(value, *args, **kwargs)
 
     def _evaluated(self, block: Block, node: Node) -> np.ndarray[Any, Any]:
         """Wait until the elements of a block are there."""

@@ -149,7 +149,6 @@ class Run:
     hub: Hub
     memories: Sequence[Memory]
     effects: EffectLog
-    functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
     tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
     terms: Terms
     counters: Counters = field(default_factory=Counters)

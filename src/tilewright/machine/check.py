@@ -26,6 +26,7 @@ from pathlib import Path
 
 from tilewright.machine.build import Machine, machine_hash
 from tilewright.machine.coords import PeCoord
+from tilewright.machine.field import buffer_field
 from tilewright.machine.file.explain import unused_keys
 from tilewright.machine.node import Link, NodeKind, reverse_link
 from tilewright.machine.parse import load_machine_document, machine_of_document
@@ -33,18 +34,6 @@ from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us
 from tilewright.records import MachineCheckRecord
 from tilewright.units import PS_PER_US, flit_ps, format_bytes
-
-_BUFFER_FIELDS = {
-    NodeKind.ROUTER: "cube.noc.buffer_bytes",
-    NodeKind.RING_ROUTER: "cube.noc.buffer_bytes",
-    NodeKind.CROSSBAR: "cube.noc.buffer_bytes",
-    NodeKind.CONNECTION: "cube.ucie.buffer_bytes",
-    NodeKind.IO_CONNECTION: "cube.ucie.buffer_bytes",
-    NodeKind.IO_NOC: "sip.io.buffer_bytes",
-    NodeKind.PCIE_EP: "host.pcie.buffer_bytes",
-    NodeKind.SIP_PORT: "fabric.buffer_bytes",
-    NodeKind.SWITCH: "fabric.buffer_bytes",
-}
 
 
 def check_machine_file(source: str | Path, overrides: Sequence[str] = ()) -> MachineCheckRecord:
@@ -127,13 +116,13 @@ def _buffers(machine: Machine) -> Iterator[tuple[str, int, Link | None]]:
     """
     for number, following in _followings(machine):
         kind = machine.nodes[machine.links[number].dst].kind
-        yield _BUFFER_FIELDS[kind], number, machine.links[following]
+        yield buffer_field(kind), number, machine.links[following]
     cube = machine.spec.cube
-    blocks = {NodeKind.HBM_CTRL: ("cube.hbm", cube.hbm), NodeKind.SRAM: ("cube.sram", cube.sram)}
+    impls = {NodeKind.HBM_CTRL: cube.hbm.impl, NodeKind.SRAM: cube.sram.impl}
     for number, link in enumerate(machine.links):
-        path, block = blocks.get(machine.nodes[link.dst].kind, ("", None))
-        if block is not None and block.impl is None:
-            yield f"{path}.buffer_bytes", number, None
+        kind = machine.nodes[link.dst].kind
+        if kind in impls and impls[kind] is None:
+            yield buffer_field(kind), number, None
 
 
 def _followings(machine: Machine) -> Iterator[tuple[int, int]]:
@@ -142,7 +131,7 @@ def _followings(machine: Machine) -> Iterator[tuple[int, int]]:
     signatures: dict[tuple[object, ...], int] = {}
     kind_of: list[int] = []
     for number, link in enumerate(machine.links):
-        if machine.nodes[link.dst].kind in _BUFFER_FIELDS:
+        if not machine.nodes[link.dst].kind.is_terminal:
             inward.setdefault(link.dst, []).append(number)
         signature = (
             machine.nodes[link.dst].kind,

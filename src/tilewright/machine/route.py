@@ -28,7 +28,7 @@ from types import MappingProxyType
 from tilewright.errors import InternalError, SpecError
 from tilewright.machine.coords import Side
 from tilewright.machine.node import Link, reverse_link
-from tilewright.machine.topology.machine import Topology
+from tilewright.machine.topology.machine import HOST, Topology
 from tilewright.units import flit_ps
 
 Hop = tuple[int, int]
@@ -121,14 +121,14 @@ class RouteTable:
         topology = self.topology
         hops: _LevelHops = []
         at, goal = source, target
-        if source == topology.host:
+        if source == HOST:
             sip = self._sip_of(target)
             hops.append((topology.host_links[sip], self.levels.moving[Side.SOUTH]))
             at = topology.endpoints[sip]
-        if target == topology.host:
+        if target == HOST:
             goal = topology.endpoints[self._sip_of(source)]
         self._travel(hops, at, goal, spread)
-        if target == topology.host:
+        if target == HOST:
             link = reverse_link(topology.host_links[self._sip_of(source)])
             hops.append((link, self.levels.moving[Side.NORTH]))
         return tuple(hops)

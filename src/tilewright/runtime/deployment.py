@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -28,7 +27,7 @@ from tilewright.runtime.placement.policy import DPPolicy, LayoutWord
 from tilewright.runtime.request import Request
 from tilewright.runtime.tensor.array import resolve_elements
 from tilewright.runtime.tensor.storage import DeviceStorage
-from tilewright.runtime.tensor.tensor import Tensor, device_tensor
+from tilewright.runtime.tensor.tensor import Tensor
 from tilewright.runtime.transfer import Bytes, read_parts, send_mapping, write_parts
 
 MAX_NAMES = 4
@@ -163,7 +162,9 @@ class Deployments:
             for piece in self._live[tensor.address].pieces(shard.home)
         ]
         has_bytes = self._carries_data or not dtype.is_floating()
-        fill = _word(element, dtype) if has_bytes else None
+        # eight bytes are a whole number of elements of every dtype
+        word = np.full(64 // dtype.bits, element, dtype.storage)
+        fill = bytes_of_elements(word, dtype).tobytes() if has_bytes else None
         what = f"fill of tensor {tensor.name!r}"
         writes = write_parts(self._driver, what, [(part, fill) for part in parts], timed=timed)
         self._driver.wait_all(requests if writes is None else [*requests, writes])
@@ -190,7 +191,7 @@ class Deployments:
         self._live[pages.base] = self._driver.tensors[pages.base] = pages
         for home in placement.homes:
             # there before a launch that nobody wrote for
-            self._driver.memory.number(pages.place(home))
+            self._driver.memory.number(placement.memory_of(home))
         if self._driver.watch is not None:
             self._driver.watch.note_tensor(pages)
         requests = [
@@ -198,7 +199,8 @@ class Deployments:
             for message in pages.mapping.map_messages()
         ]
         has_values = self._carries_data or not dtype.is_floating()
-        tensor = device_tensor(DeviceStorage(pages, self, has_values=has_values), self)
+        storage = DeviceStorage(pages, self, has_values=has_values)
+        tensor = Tensor(name, shape, dtype, storage, self)
         self._tensors.add(tensor)
         return tensor, requests
 
@@ -285,8 +287,3 @@ class Deployments:
         for pages in all_pages:
             del self._driver.tensors[pages.base]
             give_back_pages(pages, self._pool)
-
-
-def _word(element: np.ndarray[Any, Any], dtype: DType) -> bytes:
-    """Return eight bytes of equal elements: a whole number of elements of every dtype."""
-    return bytes_of_elements(np.full(64 // dtype.bits, element, dtype.storage), dtype).tobytes()

@@ -110,9 +110,7 @@ def pe_dma(driver: Driver, what: str, pe: PeCoord, part: MemoryPart, access: Acc
     return driver.submit(what, graph)
 
 
-def send_mapping(
-    driver: Driver, what: str, message: MapMsg | UnmapMsg, after: Sequence[Request] = ()
-) -> Request:
+def send_mapping(driver: Driver, what: str, message: MapMsg | UnmapMsg) -> Request:
     """Send one message to all PEs that it is for; it takes effect at each of them as it arrives."""
     target = message.target
     pes = [
@@ -125,16 +123,13 @@ def send_mapping(
     shared = Shared()
     effects = {
         pe: driver.add_host_effect(
-            partial(_change_table, driver.mmu(pe), driver.watch, pe, message, shared, failures),
+            partial(_change_table, driver.mmus[pe], driver.watch, pe, message, shared, failures),
             what,
         )
         for pe in pes
     }
     entries = dict.fromkeys(pes, num_entries(message.ranges, driver.page_bytes))
-    delivery = driver.path.deliver(entries, is_shared=True, effects=effects)
-    for pe in pes:
-        driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
-    request, _ = driver.deliver(what, delivery, after)
+    request = driver.tell(what, entries, is_shared=True, effects=effects)
     request.failures = failures
     return request
 

@@ -19,11 +19,18 @@ from tilewright.engine.hub import Hub
 from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
-from tilewright.executor.launcher import Share, check_pes
+from tilewright.executor.launcher import Launcher, Share, check_pes
 from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.executor.neighbour import Neighbours
 from tilewright.executor.quiet import quiet_values
-from tilewright.executor.run import Counters, Run, Terms, checked_grid, dealt
+from tilewright.executor.run import (
+    Counters,
+    Run,
+    Terms,
+    build_effect_log,
+    checked_grid,
+    dealt,
+)
 from tilewright.executor.stream import Stream
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
@@ -49,7 +56,6 @@ from tilewright.runtime.device import (
     Mmus,
     apply_served,
     build_device_at,
-    build_launcher,
 )
 from tilewright.runtime.host_watch import item_bits
 
@@ -113,8 +119,9 @@ class Workspace:
         """Build the device, with a clock that stands at ``start_ps``."""
         self.device: Device = build_device_at(self.machine, self._choice, start_ps=start_ps)
         path = CommandPath(self.device)
-        self._launcher = build_launcher(
-            self.device, path, self._memory, self._mmus.__getitem__, self._book
+        memory = self._memory
+        self._launcher = Launcher(
+            path, memory.memories, memory.locate, self._mmus, memory.tcm_used_bytes, self._book
         )
         self._has_failed = False  # nothing more can run on the device
 
@@ -273,7 +280,9 @@ class Workspace:
     def _run(self, terms: Terms, shares: list[Share]) -> LaunchResult:
         engine = self.device.engine
         effects = (
-            WatchedEffectLog() if self._sanitizer else self._memory.build_effect_log(engine.kind)
+            WatchedEffectLog()
+            if self._sanitizer
+            else build_effect_log(engine.kind, self._memory.memories)
         )
         hub = Hub(engine, effects.apply)
         start_ps = engine.now_ps

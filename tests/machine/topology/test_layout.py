@@ -16,7 +16,7 @@ from tilewright.machine.topology.layout import DieLayout, spread_over
 
 
 def cells(layout: DieLayout, routers: tuple[int, ...]) -> list[tuple[int | None, int | None]]:
-    return [(layout.routers[router].row, layout.routers[router].column) for router in routers]
+    return [(layout.routers[each].name.row, layout.routers[each].name.column) for each in routers]
 
 
 def test_the_default_die_has_its_pes_in_the_corners_beside_the_hole() -> None:

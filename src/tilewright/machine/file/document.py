@@ -88,15 +88,13 @@ def merge_sections(base: Section, over: Section, types: SpecTypes = (MachineSpec
         types = tuple(t for t in types if kind_of_type(t) == kind)
     entries = dict(kept)
     for key, entry in over.entries.items():
-        children = child_types(types[0], key) if types else ()
-        entries[key] = _merge_entries(entries.get(key), entry, children)
+        entries[key] = entry
+        before = kept.get(key)
+        if before and isinstance(before.value, Section) and isinstance(entry.value, Section):
+            children = child_types(types[0], key) if types else ()
+            section = merge_sections(before.value, entry.value, children)
+            entries[key] = Entry(entry.place, section)
     return Section(entries, over.place)
-
-
-def _merge_entries(base: Entry | None, over: Entry, types: SpecTypes) -> Entry:
-    if base is None or not isinstance(base.value, Section) or not isinstance(over.value, Section):
-        return over
-    return Entry(over.place, merge_sections(base.value, over.value, types))
 
 
 def _kind(section: Section, types: SpecTypes) -> object:

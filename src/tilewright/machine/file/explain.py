@@ -18,7 +18,7 @@ from tilewright.machine.file.schema import (
 )
 from tilewright.machine.file.yaml_text import Items, Place, Scalar, Section, Value
 from tilewright.machine.spec import CrossbarSpec, MachineSpec
-from tilewright.machine.spec.field import QUANTITY, RULE, broken_rules_of
+from tilewright.machine.spec.field import QUANTITY, RULE
 
 Path = tuple[str, ...]
 Fact = tuple[str, str, str]
@@ -144,7 +144,7 @@ def _problems(
 ) -> Iterator[tuple[Place, SpecError]]:
     path, owners = _path_of(error["loc"])
     if error["type"] == RULE:
-        for rule in broken_rules_of(error["ctx"]):
+        for rule in error["ctx"]["broken"]:
             related = [(*path, *other.split(".")) for other in rule.related]
             fact = rule.found, rule.expected, rule.fix
             yield located(document, (*path, *rule.path.split(".")), fact, related)

@@ -96,14 +96,7 @@ class _DieDraft:
         noc = self.spec.cube.noc
         for router in self.layout.routers:
             self.draft.add_node(
-                NodeName(
-                    router.kind,
-                    sip=0,
-                    cube=0,
-                    row=router.row,
-                    column=router.column,
-                    index=router.index,
-                ),
+                router.name,
                 noc.buffer_bytes,
                 latency_ps=noc.router_ps,
                 position_um=router.position_um,

@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 
 from tilewright.machine.coords import Side
-from tilewright.machine.node import NodeKind
+from tilewright.machine.node import NodeKind, NodeName
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, RingSpec
 
 Step = tuple[int, int]
@@ -26,13 +26,10 @@ Step = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RouterPlace:
-    """A router by what its name needs, and its place on the die."""
+    """A router by its name in the first cube, and its place on the die."""
 
-    kind: NodeKind
+    name: NodeName
     position_um: tuple[int, int]
-    row: int | None = None
-    column: int | None = None
-    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +106,9 @@ def ring_path(num_routers: int, one: int, other: int) -> tuple[Step, ...]:
 def plan_ring_layout(cube: CubeSpec, noc: RingSpec) -> DieLayout:
     num = noc.routers
     routers = tuple(
-        RouterPlace(NodeKind.RING_ROUTER, _position_um(index, noc), index=index)
+        RouterPlace(
+            NodeName(NodeKind.RING_ROUTER, sip=0, cube=0, index=index), _position_um(index, noc)
+        )
         for index in range(num)
     )
     joined = num if num > 2 else num - 1  # two routers have one wire, which is both ways round
@@ -146,8 +145,9 @@ def _position_um(index: int, noc: RingSpec) -> tuple[int, int]:
 def plan_crossbar_layout(cube: CubeSpec, noc: CrossbarSpec) -> DieLayout:
     num_connections = cube.ucie.connections if cube.ucie else 0
     sides = Side if cube.ucie else ()
+    name = NodeName(NodeKind.CROSSBAR, sip=0, cube=0)
     return DieLayout(
-        routers=(RouterPlace(NodeKind.CROSSBAR, (noc.radius_um, noc.radius_um)),),
+        routers=(RouterPlace(name, (noc.radius_um, noc.radius_um)),),
         wires=(),
         pe_routers=(0,) * cube.pes,
         m_cpu_router=0,

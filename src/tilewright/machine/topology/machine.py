@@ -45,10 +45,6 @@ class Topology:
     fabric: Fabric
     num_connections: int
 
-    @property
-    def host(self) -> int:
-        return HOST
-
     def cube_of(self, node: int) -> int | None:
         """The cube, by number, whose die a node is on; None for IO chiplets, switch and host."""
         cube = (node - self.node_base[0]) // len(self.die.nodes)

@@ -24,7 +24,7 @@ from itertools import product
 from types import MappingProxyType
 
 from tilewright.machine.coords import Side
-from tilewright.machine.node import NodeKind
+from tilewright.machine.node import NodeKind, NodeName
 from tilewright.machine.spec import CubeSpec, MeshSpec
 from tilewright.machine.topology.layout import (
     DieLayout,
@@ -108,10 +108,8 @@ def plan_mesh_layout(cube: CubeSpec, noc: MeshSpec) -> DieLayout:
     shape = MeshShape(noc.rows, noc.columns, noc.hole_rows, noc.hole_columns)
     routers = tuple(
         RouterPlace(
-            NodeKind.ROUTER,
+            NodeName(NodeKind.ROUTER, sip=0, cube=0, row=row, column=column),
             ((2 * column + 1) * noc.pitch_um // 2, (2 * row + 1) * noc.pitch_um // 2),
-            row=row,
-            column=column,
         )
         for row, column in shape.cells
     )

@@ -92,10 +92,6 @@ class Binding:
         """The kernel, as errors of the launch name it."""
         return f"kernel {self.kernel.name!r}"
 
-    @property
-    def num_arguments(self) -> int:
-        return len(self.args) + len(self.kwargs)
-
     def grid(self, grid: Grid, pe: PeCoord) -> Any:
         """A function of the arguments gets the host's own numbers."""
         return grid(self._bound(pe)) if callable(grid) else grid
@@ -104,7 +100,11 @@ class Binding:
         values = (*self.args, *self.kwargs.values())
         key: Any = None
         if any(map(self._is_own, values)):
-            key = tuple(_key(self._seen(value, pe)) for value in values)
+            # arguments that differ only by place are values; others are known by what they are
+            seen = [self._seen(value, pe) for value in values]
+            key = tuple(
+                each if isinstance(each, ArrayArgument | int | tuple) else id(each) for each in seen
+            )
         if key not in self._known:
             self._known[key] = checked_arguments(self.kernel, self._bound(pe))
         return self._known[key]
@@ -142,11 +142,6 @@ class Binding:
         return adapt_argument(value, language)
 
 
-def _key(value: Any) -> Any:
-    """Arguments that differ only by place are values; others are known by what they are."""
-    return value if isinstance(value, ArrayArgument | int | tuple) else id(value)
-
-
 def bind(
     kernel: Any,
     args: Sequence[Any],
@@ -160,15 +155,11 @@ def bind(
     tensors = tuple(_tensors_of([*args, *kwargs.values()]))
     binding = Binding(adapted, tuple(args), dict(kwargs), tensors, has_grid)
     for tensor in tensors:
-        _check_tensor(binding.where, tensor, owner)
+        if tensor.owner is not owner:
+            found, fix = f"tensor {tensor.name!r} of another context", "copy it to one of these"
+            raise KernelError(binding.where, found, "tensors of this context", fix)
+        if tensor.is_host:
+            found = f"tensor {tensor.name!r}, which is on the host"
+            fix = "copy_ it into a tensor that has a placement"
+            raise KernelError(binding.where, found, "tensors in the machine", fix)
     return binding
-
-
-def _check_tensor(where: str, tensor: Tensor, owner: TensorOwner) -> None:
-    if tensor.owner is not owner:
-        found = f"tensor {tensor.name!r} of another context"
-        raise KernelError(where, found, "tensors of this context", "copy it to one of these")
-    if tensor.is_host:
-        found = f"tensor {tensor.name!r}, which is on the host"
-        fix = "copy_ it into a tensor that has a placement"
-        raise KernelError(where, found, "tensors in the machine", fix)

@@ -78,13 +78,13 @@ def launch(
     neighbours, free_rings = place_rings(driver, terms.neighbours, name)
     try:
         terms = replace(terms, neighbours=neighbours)
-        gate = send(driver, name, terms, placed.shares, options, binding.num_arguments)
+        num_arguments = len(binding.args) + len(binding.kwargs)
+        gate = send(driver, name, terms, placed.shares, options, num_arguments)
         # programs wait at the gate for the command
-        run = driver.launcher.start(driver.hub, driver.effects, terms, placed.shares, gate)
+        run = driver.launcher.start(driver.hub, driver.running.effects, terms, placed.shares, gate)
         gate.request.programs = frozenset(run.owners)
         gate.request.rings = None if terms.neighbours is None else run.post
-        for stream in run.streams:
-            gate.expect(stream.pe.coord)
+        gate.num_streams.update(stream.pe.coord for stream in run.streams)
         return _report_at_end(driver, name, binding, placed, gate, run, free_rings)
     except BaseException:
         free_rings()
@@ -133,12 +133,13 @@ def _report(
     shares, starts_ps, ends = placed.shares, gate.starts_ps, gate.ends
     last_end_ps = max(end_ps for end_ps, _ in ends.values())
     last_pe = min(pe for pe, (end_ps, _) in ends.items() if end_ps == last_end_ps)
+    pes = tuple(share.pe for share in shares)
     return LaunchReport(
         name,
         kernel,
         placed.grid,
         sum(len(share.ids) for share in shares),
-        driver.shared_pes(tuple(share.pe for share in shares)),
+        driver.pes.setdefault(pes, pes),
         gate.request.submitted_ps,
         min(starts_ps.values()),
         max(starts_ps.values()),
@@ -169,6 +170,7 @@ def _nothing(driver: Driver, name: str, kernel: str, grid: tuple[int, ...]) -> P
 def _terms(driver: Driver, binding: Binding, placed: Placed, options: LaunchOptions) -> Terms:
     """Gather what holds for all programs, the rings that they use included."""
     given, ids_of = options.neighbours, placed.ids_of
+    installed = {pe: driver.installed[pe] for pe in ids_of if pe in driver.installed}
     post = given if isinstance(given, Post) else None
     own = None if isinstance(given, Post) else _neighbours(binding.where, given, ids_of)
     return Terms(
@@ -177,7 +179,7 @@ def _terms(driver: Driver, binding: Binding, placed: Placed, options: LaunchOpti
         carries_data=options.carries_data,
         neighbours=own,
         post=post,
-        installed=driver.installed_on(ids_of) if given is None else {},
+        installed=installed if given is None else {},
         resident=options.resident,
         replicas=() if options.grid is None else tuple(_replicated(binding.tensors)),
         observer=None if driver.observer is None else driver.observer.commands,

@@ -1,6 +1,6 @@
 """The second step of a launch: its programs on PEs, with the arguments that each PE sees."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -50,35 +50,18 @@ def _programs_of_grid(
     where: str, grid: tuple[int, ...], pes: Sequence[PeCoord], on: On | None
 ) -> Programs:
     """The ids of programs by PE; ``pes`` are those that are dealt to in turn."""
-    if isinstance(on, Tensor):
-        return _by_owner(grid, on)
-    if callable(on):
-        return _by_function(where, grid, on)
-    return dict(zip(pes, dealt(grid, len(pes)), strict=True))
-
-
-def _all_ids(grid: tuple[int, ...]) -> ProgramIds:
-    return ProgramIds(grid, range(prod(grid)))
-
-
-def _by_owner(grid: tuple[int, ...], tensor: Tensor) -> Programs:
-    """Program i of n runs where byte i/n of the tensor is."""
-    placement = tensor.placement
+    if not callable(on) and not isinstance(on, Tensor):
+        return dict(zip(pes, dealt(grid, len(pes)), strict=True))
     programs: dict[PeCoord, list[tuple[int, ...]]] = {}
     num_programs = prod(grid)
-    for number, ids in enumerate(_all_ids(grid)):
-        owner = placement.owner_of(number * placement.num_bytes // num_programs)
-        programs.setdefault(owner, []).append(ids)
-    return programs
-
-
-def _by_function(where: str, grid: tuple[int, ...], on: Callable[..., PeCoord]) -> Programs:
-    programs: dict[PeCoord, list[tuple[int, ...]]] = {}
-    for ids in _all_ids(grid):
-        pe = on(*ids)
-        if not isinstance(pe, PeCoord):
-            fix = "return PeCoord(sip, cube, pe)"
-            raise KernelError(where, f"on{ids} = {pe!r}", "a PeCoord", fix)
+    for number, ids in enumerate(ProgramIds(grid, range(num_programs))):
+        if isinstance(on, Tensor):  # program i of n runs where byte i/n of the tensor is
+            pe = on.placement.owner_of(number * on.placement.num_bytes // num_programs)
+        else:
+            pe = on(*ids)
+            if not isinstance(pe, PeCoord):
+                fix = "return PeCoord(sip, cube, pe)"
+                raise KernelError(where, f"on{ids} = {pe!r}", "a PeCoord", fix)
         programs.setdefault(pe, []).append(ids)
     return programs
 

@@ -16,7 +16,7 @@ from tilewright.errors import InternalError, PlacementError
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import Grid, PeCoord
 from tilewright.machine.node import place_name
-from tilewright.memory.address import MemoryKind
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.runs import RunIndex, extents_of, is_aligned, num_bytes_of, shifted
 from tilewright.runtime.placement.divide import Box, Region, box_num_bytes, divide
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, Level, Split
@@ -110,6 +110,10 @@ class Placement:
     def memory(self) -> MemoryKind:
         """The kind of memory that all shards are in."""
         return MemoryKind(self.policy.memory)
+
+    def memory_of(self, pe: PeCoord) -> MemoryPlace:
+        """Return the memory that a PE's shard is in."""
+        return MemoryPlace.of(self.memory, pe)
 
     @property
     def num_bytes(self) -> int:

@@ -166,7 +166,7 @@ class DeviceStorage:
                 raise self._copies_differ(window.span.start + start, part.place)
 
     def _copies_differ(self, offset: int, place: MemoryPlace) -> TensorError:
-        owner = self.pages.place(self.placement.owner_of(offset))
+        owner = self.placement.memory_of(self.placement.owner_of(offset))
         found = f"other values in {place} than in {owner}"
         expected = "copies that are the same"
         fix = "split it or place it on one PE, or look at one copy: t.local(pe)"
@@ -193,7 +193,7 @@ class DeviceStorage:
 
         ``only`` names the PEs whose copies are written; the other copies stay as they are.
         """
-        kept = None if only is None else {self.pages.place(pe) for pe in only}
+        kept = None if only is None else {self.placement.memory_of(pe) for pe in only}
         parts: list[MemoryPart] = []
         data: list[Bytes] = []
         for window in windows(self.placement, box):
