@@ -8,11 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.device.command import CommandPath
-from tilewright.device.dma import Access, ChannelDeal, num_channels
+from tilewright.device.command import CommandPath, Pe
+from tilewright.device.dma import Access, ChannelDeal, Mmu, num_channels
 from tilewright.device.ipcq import Ring, RingPool, check_room
-from tilewright.device.mmu import Mmu
-from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.errors import KernelError
 from tilewright.executor.address import Translator
@@ -20,11 +18,11 @@ from tilewright.executor.effect import EffectLog
 from tilewright.executor.error import explained
 from tilewright.executor.kernel_program import program_class
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.order import Stream
 from tilewright.executor.post import Post, build_post
 from tilewright.executor.program import Program
 from tilewright.executor.run import Memory, Run, Terms
 from tilewright.executor.sanitize.program import WatchedProgram, tagged_arguments, watch_launch
-from tilewright.executor.stream import Stream
 from tilewright.language.executor import enter_program
 from tilewright.language.kernel import Kernel, seen_by
 from tilewright.machine.coords import PeCoord
@@ -73,7 +71,8 @@ class StreamPrograms:
                 self.translator.count_pages()
                 run.counters.spilled_bytes += stream.issuer.spilled_bytes
                 stream.hand_over()
-            for post in run.posts:
+            posts = run.installed.values() if run.post is None else (run.post,)
+            for post in dict.fromkeys(posts):
                 post.release(stream)
             self.gate.end(stream)
             self.translator.num_streams -= 1
@@ -135,8 +134,13 @@ class Launcher:
         parts = []
         for share in shares:
             pe = self._beside_tensors(share.pe)
+            if terms.resident > 1:  # each program has its part of registers and TCM
+                near_bytes = pe.issuer.near_bytes // terms.resident
+                far_bytes = pe.issuer.far_bytes // terms.resident
+                issuer = replace(pe.issuer, near_bytes=near_bytes, far_bytes=far_bytes)
+                pe = replace(pe, issuer=issuer)
             for turn in range(min(terms.resident, len(share.ids))):
-                stream = Stream(hub, engine, _part_of(pe, terms.resident))
+                stream = Stream(hub, engine, pe)
                 run.streams.append(stream)
                 translator, arguments = self._translator(share.pe), share.arguments
                 ids = share.ids[turn :: terms.resident]
@@ -227,11 +231,3 @@ def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
         if pe in seen:
             raise KernelError(where, f"{pe} twice among the PEs", "different PEs", fix)
         seen.add(pe)
-
-
-def _part_of(pe: Pe, resident: int) -> Pe:
-    """A PE as one of its resident programs has it."""
-    if resident == 1:
-        return pe
-    near_bytes, far_bytes = pe.issuer.near_bytes // resident, pe.issuer.far_bytes // resident
-    return replace(pe, issuer=replace(pe.issuer, near_bytes=near_bytes, far_bytes=far_bytes))

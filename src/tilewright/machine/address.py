@@ -161,29 +161,24 @@ class AddressLayout:
     def encode(self, location: Location) -> PhysicalAddress:
         """Return the address of a location; refuse one that does not exist."""
         where, unit = location.where, location.unit
-        die, pe = self._die_and_pe(location)
+        kind = self._windows[unit].where
+        if type(where) is not kind:
+            found = f"{unit.value} of {where}"
+            raise SpecError("physical address", found, f"a {kind.__name__}", "name its place")
+        pe = where.pe if isinstance(where, PeCoord) else 0
+        if isinstance(where, SipCoord):
+            die, num_dies = self.first_io_die, self.first_io_die + self.num_io
+        else:
+            die, num_dies = where.cube, self.num_cubes
+        if not (0 <= where.sip < self.num_sips and 0 <= pe < self.num_pes and 0 <= die < num_dies):
+            expected = f"{self.num_sips} SIPs x {self.num_cubes} cubes x {self.num_pes} PEs"
+            raise SpecError("physical address", str(where), expected, "name a place that exists")
         size = self.size_of(unit)
         if type(location.offset) is not int or not 0 <= location.offset < size:
             found = f"offset {location.offset!r} in {unit.value} of {where}"
             raise SpecError("physical address", found, f"0..{size - 1}", "stay inside the sub-unit")
         high = where.sip << self.die_bits | die
         return PhysicalAddress(high << self.offset_bits | self.base_of(unit, pe) + location.offset)
-
-    def _die_and_pe(self, location: Location) -> tuple[int, int]:
-        where = location.where
-        kind = self._windows[location.unit].where
-        if type(where) is not kind:
-            found = f"{location.unit.value} of {where}"
-            raise SpecError("physical address", found, f"a {kind.__name__}", "name its place")
-        die = self.first_io_die if isinstance(where, SipCoord) else where.cube
-        pe = where.pe if isinstance(where, PeCoord) else 0
-        num_dies = self.num_cubes
-        if isinstance(where, SipCoord):
-            num_dies = die + self.num_io
-        if not (0 <= where.sip < self.num_sips and 0 <= pe < self.num_pes and 0 <= die < num_dies):
-            expected = f"{self.num_sips} SIPs x {self.num_cubes} cubes x {self.num_pes} PEs"
-            raise SpecError("physical address", str(where), expected, "name a place that exists")
-        return die, pe
 
     def decode(self, address: PhysicalAddress, *, requester: str = "unknown") -> Location:
         """Return what an address means; refuse a reserved one with its fields and the requester."""

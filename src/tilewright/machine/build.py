@@ -10,7 +10,7 @@ from tilewright.machine.address import AddressLayout, build_address_layout
 from tilewright.machine.coords import Grid, PeCoord
 from tilewright.machine.deadlock import check_no_deadlock
 from tilewright.machine.node import Link, Node, NodeKind, NodeName, format_name, parse_name
-from tilewright.machine.route import Route, RouteTable, Traffic, build_routes
+from tilewright.machine.route import Route, RouteTable, Traffic, plan_levels
 from tilewright.machine.spec import MachineSpec, RefreshSpec
 from tilewright.machine.topology.machine import HOST, build_topology
 
@@ -86,7 +86,7 @@ def build_machine(spec: MachineSpec) -> Machine:
     """Lay out, join and number everything; refuse what does not fit or could deadlock."""
     addresses = build_address_layout(spec)
     topology = build_topology(spec)
-    routes = build_routes(topology)
+    routes = RouteTable(topology, plan_levels(topology.die.layout.num_sublevels))
     check_no_deadlock(routes)
     return Machine(
         spec=spec,

@@ -71,12 +71,11 @@ def spec_of_fields(fields: Mapping[str, Scalar]) -> MachineSpec:
         section = tree
         for each in sections:
             section = section.setdefault(each, {})
-        section[name] = _items(value) if path in LISTS and isinstance(value, str) else value
+        section[name] = value
+        if path in LISTS and isinstance(value, str):
+            items = value.split(SEPARATOR)
+            section[name] = tuple(int(item) if item.isdecimal() else item for item in items)
     return MachineSpec.model_validate(tree)
-
-
-def _items(text: str) -> tuple[str | int, ...]:
-    return tuple(int(item) if item.isdecimal() else item for item in text.split(SEPARATOR))
 
 
 def rate_field(machine: Machine, link_id: int) -> str:

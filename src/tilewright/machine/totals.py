@@ -68,8 +68,7 @@ def usable_share(hbm: HbmSpec) -> Fraction:
 
 def _cube_bisection(machine: Machine) -> int:
     layout, noc = machine.routes.topology.die.layout, machine.spec.cube.noc
-    wires = [(wire.one, wire.other) for wire in layout.wires]
-    places = layout.routers
+    wires, places = layout.wires, layout.routers
     match noc:
         case MeshSpec() if noc.rows * noc.columns > 1:
             rows = [place.name.row or 0 for place in places]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.command import CommandPath
-from tilewright.device.mmu import Mmu
+from tilewright.device.dma import Mmu
 from tilewright.engine import AUTO, Auto, Engine, EngineKind
 from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub
@@ -16,7 +16,7 @@ from tilewright.executor.quiet import quiet_values, rare_collections
 from tilewright.executor.run import Memory
 from tilewright.machine.address import Location, PhysicalAddress, SubUnit
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import CubeCoord, PeCoord
+from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import place_name
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.address import MemoryKind, MemoryPlace
@@ -90,15 +90,12 @@ class DeviceMemory:
         """The same, by the memory's name; what is no memory of programs is refused."""
         location = self.machine.addresses.decode(PhysicalAddress(physical))
         kind = _KINDS.get(location.unit)
-        match location.where:
-            case PeCoord() as pe if kind is not None:
-                return MemoryPlace(kind, pe), location.offset
-            case CubeCoord(sip=sip, cube=cube) if kind is not None:
-                return MemoryPlace(kind, PeCoord(sip, cube, 0)), location.offset
-            case _:
-                found = f"physical {physical:#x} in {location.unit.value}"
-                fix = "correct the address"
-                raise DeviceError("access", found, "an address in HBM, SRAM or TCM", fix)
+        where = location.where
+        if kind is None or isinstance(where, SipCoord):
+            found, fix = f"physical {physical:#x} in {location.unit.value}", "correct the address"
+            raise DeviceError("access", found, "an address in HBM, SRAM or TCM", fix)
+        pe = where if isinstance(where, PeCoord) else PeCoord(where.sip, where.cube, 0)
+        return MemoryPlace(kind, pe), location.offset
 
 
 class Mmus(dict[PeCoord, Mmu]):

@@ -26,6 +26,7 @@ from tilewright.errors import (
     LaunchEndedError,
     TilewrightError,
 )
+from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.launcher import Launcher
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import quiet_values
@@ -127,7 +128,7 @@ class Driver:
         if self.watch is None:
             effects = build_effect_log(device.engine.kind, self.memory.memories)
         else:
-            effects = self.watch.renew_effects()
+            effects = self.watch.effects = WatchedEffectLog()
         path = CommandPath(device)
         hub = Hub(device.engine, effects.apply, first_number=self._ended.next_program)
         launcher = Launcher(

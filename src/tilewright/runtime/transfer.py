@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.device.dma import Access
-from tilewright.device.mmu import Mmu
+from tilewright.device.dma import Access, Mmu
 from tilewright.engine import TaskGraph
 from tilewright.engine.core import NO_EFFECT
 from tilewright.errors import TilewrightError
@@ -37,17 +36,17 @@ def write_parts(
     ``bytes`` are an element that fills its part, an array is what the part becomes. Untimed, they
     are there at once and no request is made.
     """
-    acts = [_write(driver, part, data) for part, data in parts]
+    acts: list[Act | None] = []
+    for part, data in parts:
+        storage = driver.memory.storage(part.place)
+        if data is None:
+            acts.append(None)
+        elif isinstance(data, np.ndarray):
+            row = data.reshape(1, -1)
+            acts.append(partial(storage.write_segments, row, part.offset, data.size))
+        else:
+            acts.append(partial(storage.fill, part.offset, part.num_bytes, data))
     return _move(driver, what, [part for part, _ in parts], acts, Access.WRITE, timed)
-
-
-def _write(driver: Driver, part: MemoryPart, data: Bytes | bytes | None) -> Act | None:
-    if data is None:
-        return None
-    storage = driver.memory.storage(part.place)
-    if isinstance(data, np.ndarray):
-        return partial(storage.write_segments, data.reshape(1, -1), part.offset, data.size)
-    return partial(storage.fill, part.offset, part.num_bytes, data)
 
 
 def read_parts(
@@ -93,7 +92,7 @@ def _move(
     graph.timer(after=tuple(ends))
     request = driver.submit(what, graph)
     if watched is not None:
-        watched.note_request(request)
+        watched.watch.note_request(request, watched.launch)
     return request
 
 

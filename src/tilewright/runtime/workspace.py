@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tilewright import language
+from tilewright.device.block import num_bytes_of
 from tilewright.device.build import Device
-from tilewright.device.check import num_bytes_of
 from tilewright.device.command import CommandPath
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
@@ -20,8 +20,9 @@ from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.launcher import Launcher, Share, check_pes
-from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
+from tilewright.executor.layout import bytes_of_elements, elements_of_bytes, item_bits
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.order import Stream
 from tilewright.executor.quiet import quiet_values
 from tilewright.executor.run import (
     Counters,
@@ -31,7 +32,6 @@ from tilewright.executor.run import (
     checked_grid,
     dealt,
 )
-from tilewright.executor.stream import Stream
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
@@ -57,7 +57,6 @@ from tilewright.runtime.device import (
     apply_served,
     build_device_at,
 )
-from tilewright.runtime.host_watch import item_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,18 +185,16 @@ class Workspace:
         if self._sanitizer is not None:
             self._sanitizer.note_free(self._watched.pop(array.address), self.device.engine.now_ps)
         self._table.unmap([mapping.virtual for mapping in mappings])
+        size = self._page_bytes
         for mapping in mappings:
-            self._forget(mapping)
+            virtual = mapping.virtual
+            for mmu in self._mmus.values():
+                for page in range(virtual.first // size, -(-virtual.end // size)):
+                    mmu.state.tlb.pop(VirtualPage(page), None)
+            place, offset = self._memory.place_of(mapping.physical)
+            self._memory.allocator(place).free(offset, self._rounded(virtual.num_bytes))
         num_bytes = max(1, _num_bytes(array.shape, array.dtype))
         self._space.free(VirtualByte(array.address), num_bytes)
-
-    def _forget(self, mapping: RangeMapping) -> None:
-        virtual, size = mapping.virtual, self._page_bytes
-        for mmu in self._mmus.values():
-            for page in range(virtual.first // size, -(-virtual.end // size)):
-                mmu.state.tlb.pop(VirtualPage(page), None)
-        place, offset = self._memory.place_of(mapping.physical)
-        self._memory.allocator(place).free(offset, self._rounded(virtual.num_bytes))
 
     def _rounded(self, num_bytes: int) -> int:
         """Whole pages, as memories give them out."""
@@ -329,10 +326,7 @@ class Workspace:
         )
 
     def _book(self) -> TensorBook:
-        book = TensorBook()
-        for array in self._names:
-            book.add(self._watched_tensor(array))
-        return book
+        return TensorBook(map(self._watched_tensor, self._names))
 
     def _note_host(self, kind: AccessKind, array: PlacedArray) -> None:
         if self._sanitizer is not None:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tilewright.device.build import Device
-from tilewright.device.link import link_block
+from tilewright.device.build import Device, link_block
 from tilewright.device.memory import slice_spec, sram_memory
 from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.coords import PeCoord

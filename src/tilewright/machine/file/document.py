@@ -50,7 +50,14 @@ class MachineDocument:
         value: Value = self.root
         entry: Entry | None = None
         for part in path:
-            entry = _entry_in(value, part)
+            match value:
+                case Section(entries=entries):
+                    entry = entries.get(part)
+                case Items(values=values) if part.isdecimal() and int(part) < len(values):
+                    found = values[int(part)]
+                    entry = Entry(found.place, found)
+                case _:
+                    entry = None
             if entry is None:
                 return None
             value = entry.value
@@ -104,17 +111,6 @@ def _kind(section: Section, types: SpecTypes) -> object:
     return entry.value.value if isinstance(entry.value, Scalar) else None
 
 
-def _entry_in(value: Value, part: str) -> Entry | None:
-    match value:
-        case Section(entries=entries):
-            return entries.get(part)
-        case Items(values=values) if part.isdecimal() and int(part) < len(values):
-            found = values[int(part)]
-            return Entry(found.place, found)
-        case _:
-            return None
-
-
 @dataclass(frozen=True, slots=True)
 class _Origin:
     """A text that can be loaded: a file, a preset or a text in memory."""
@@ -125,11 +121,6 @@ class _Origin:
     path: Path | None = None
     text: str | None = None
 
-    def tree(self) -> Section:
-        if self.path is not None:
-            return load_yaml_with_lines(self.path)
-        return parse_yaml(self.text or "", self.shown)
-
 
 class _Loader:
     """Loads each file once, however often it is extended."""
@@ -138,18 +129,21 @@ class _Loader:
         self._merged: dict[str, Section] = {}
 
     def merged(self, origin: _Origin, chain: tuple[_Origin, ...]) -> Section:
-        if origin.identity not in self._merged:
-            self._merged[origin.identity] = self._merge(origin, (*chain, origin))
-        return self._merged[origin.identity]
-
-    def _merge(self, origin: _Origin, chain: tuple[_Origin, ...]) -> Section:
-        tree = origin.tree()
+        if origin.identity in self._merged:
+            return self._merged[origin.identity]
+        if origin.path is not None:
+            tree = load_yaml_with_lines(origin.path)
+        else:
+            tree = parse_yaml(origin.text or "", origin.shown)
         entry = tree.entries.get(EXTENDS)
         own = {key: value for key, value in tree.entries.items() if key != EXTENDS}
-        bases = [] if entry is None else [self._base(name, chain) for name in _names(entry)]
+        bases = (
+            [] if entry is None else [self._base(name, (*chain, origin)) for name in _names(entry)]
+        )
         result = Section({}, tree.place)
         for section in (*bases, Section(own, tree.place)):
             result = merge_sections(result, section)
+        self._merged[origin.identity] = result
         return result
 
     def _base(self, name: Scalar, chain: tuple[_Origin, ...]) -> Section:

@@ -226,7 +226,7 @@ def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
     device, engine = run.device, run.device.engine
     users: dict[int, set[PeCoord | None]] = defaultdict(set)
     for flow in load.flows:
-        users[device.memories[device.slice_node(flow.target)]].add(flow.issuer)
+        users[device.memories[device.memory_node(flow.target)]].add(flow.issuer)
     last = run.last_owner
     own = next(flow for flow in load.flows if flow.issuer == load.issuers[last])
     size = min(own.num_bytes, machine.spec.packet_bytes)
@@ -255,7 +255,7 @@ def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, BankedRef
         memory = slice_spec(spec.cube.hbm, pe.pe, spec.cube.pes)
         refresh = memory.refresh if isinstance(memory, BankedSpec) else None
         if refresh is not None and refresh.scope is RefreshScope.ALL_BANKS:
-            server = device.memories[device.slice_node(pe)]
+            server = device.memories[device.memory_node(pe)]
             found[server] = refresh
     return found
 

@@ -93,8 +93,8 @@ def draw_mesh_die(svg: Svg, die: Box, machine: Machine) -> None:
     cells = Cells(layout, Box(x, y, columns * size, rows * size), size)
     _draw_hole(svg, cells, columns, rows, machine)
     _draw_ports(svg, cells, die)
-    for wire in layout.wires:
-        points = cells.middle(wire.one), cells.middle(wire.other)
+    for one, other in layout.wires:
+        points = cells.middle(one), cells.middle(other)
         svg.line(points, stroke=WIRE, width=min(2.0, size / 8))
     _draw_seats(svg, cells, machine)
     for router, place in enumerate(layout.routers):

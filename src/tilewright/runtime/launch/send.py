@@ -9,8 +9,8 @@ from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import TaskGraph
 from tilewright.executor.launcher import Share
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.order import Stream
 from tilewright.executor.run import Terms
-from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory.address import MemoryKind, MemoryPlace
@@ -54,15 +54,11 @@ class RingSpace:
             self._memory(space.kind, space.pe).free(space.address, space.num_bytes)
 
     def _memory(self, kind: RingKind, pe: PeCoord) -> Allocator:
-        machine, memory = self._driver.machine, self._driver.memory
-        match kind:
-            case RingKind.TCM:
-                name, size = f"{place_name(pe)}.tcm", machine.spec.pe.tcm.reserved_bytes
-                return self._tcms.setdefault(pe, Allocator(name, size))
-            case RingKind.SRAM:
-                return memory.allocator(MemoryPlace.of(MemoryKind.SRAM, pe))
-            case RingKind.HBM:
-                return memory.allocator(MemoryPlace(MemoryKind.HBM, pe))
+        driver = self._driver
+        if kind is RingKind.TCM:
+            size = driver.machine.spec.pe.tcm.reserved_bytes
+            return self._tcms.setdefault(pe, Allocator(f"{place_name(pe)}.tcm", size))
+        return driver.memory.allocator(MemoryPlace.of(MemoryKind(kind.value), pe))
 
 
 def place_rings(

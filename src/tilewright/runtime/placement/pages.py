@@ -65,11 +65,6 @@ class Piece(NamedTuple):
     offset_step: int = 0  # the same in the memory
 
     @property
-    def extent(self) -> Extent:
-        """All of it in the virtual range."""
-        return Extent(self.span.start, len(self.span), self.times, self.step)
-
-    @property
     def parts(self) -> Iterator[MemoryPart]:
         """All of it in the memory, as few parts."""
         size = len(self.span)
@@ -163,7 +158,10 @@ class TensorPages:
 
     def _index(self, homes: Iterable[PeCoord]) -> RunIndex[Piece]:
         pieces = dict.fromkeys(piece for home in homes for piece in self._pieces_of[home])
-        return RunIndex((piece.extent, piece) for piece in pieces)
+        return RunIndex(
+            (Extent(each.span.start, len(each.span), each.times, each.step), each)
+            for each in pieces
+        )
 
     def read_parts(self, span: range) -> Iterator[tuple[int, MemoryPart]]:
         """Where bytes of the virtual range can be read, and how far behind the first of them."""
@@ -238,7 +236,7 @@ def take_pages(
                 taken[place, ranges] = allocator.allocate(num_bytes, requester=placement.where)
             homes.append(HomePages(shard, ranges, taken[place, ranges]))
     except OutOfMemoryError:
-        _give_back(placement, base, homes, pool)
+        give_back_pages(placement, base, homes, pool)
         raise
     if sight is None:
         sight = Sight.ALL if placement.is_global else Sight.OWN
@@ -247,14 +245,10 @@ def take_pages(
     return TensorPages(placement, base, tuple(homes), mapping, sight)
 
 
-def give_back_pages(pages: TensorPages, pool: Pool) -> None:
-    """Give all of it back, once; nobody may be told of them any more."""
-    _give_back(pages.placement, pages.base, pages.homes, pool)
-
-
-def _give_back(
+def give_back_pages(
     placement: Placement, base: VirtualByte, homes: Iterable[HomePages], pool: Pool
 ) -> None:
+    """Give all pages of a tensor back, once; nobody may be told of them any more."""
     pool.space.free(base, max(1, placement.num_bytes))
     taken = {  # in pages
         (placement.memory_of(home.shard.home), home.offset): num_bytes_of(home.ranges)

@@ -122,7 +122,8 @@ class Tensor:
 
     def numpy(self, *, timed: bool = True) -> Array:
         """A copy of its elements."""
-        return self._read_values(whole_box(self.shape), timed=timed)
+        self._check_values()
+        return self._live.read(whole_box(self.shape), timed=timed)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -137,7 +138,8 @@ class Tensor:
     def read(self, key: Any, *, timed: bool = True) -> Any:
         """A copy of the elements that a key selects."""
         selection = resolve_index(self._where, key, self.shape)
-        return self._read_values(selection.box, timed=timed)[selection.key]
+        self._check_values()
+        return self._live.read(selection.box, timed=timed)[selection.key]
 
     def local(self, pe: PeCoord, *, timed: bool = True) -> Array:
         """A copy of what one PE has: its own replica of a box."""
@@ -268,10 +270,6 @@ class Tensor:
             found = f"no values, since its context has no data and {self.dtype} is a float"
             fix = "make the context with data=True"
             raise TensorError(self._where, found, "values", fix)
-
-    def _read_values(self, box: tuple[range, ...], *, timed: bool) -> Array:
-        self._check_values()
-        return self._live.read(box, timed=timed)
 
     def _values_text(self, storage: HostStorage | DeviceStorage) -> str:
         if not storage.has_values:
