@@ -8,14 +8,13 @@ from tilewright.engine import EngineKind, EngineSpec, TaskGraph, build_engine
 from tilewright.engine.dram.spec import BankedSpec
 from tilewright.errors import EngineError, SpecError
 from tilewright.limits import max_channel_bursts, min_refresh_interval_ps
-from tilewright.machine.address import build_slice_map
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
 from tilewright.machine.spec.hbm import HbmTimingSpec, RefreshSpec
 
 
 def slice_of(hbm: HbmSpec) -> BankedSpec:
-    found = slice_spec(hbm, build_slice_map(hbm, num_slices=8), 0, 8)
+    found = slice_spec(hbm, 0, 8)
     assert isinstance(found, BankedSpec)
     return found
 

@@ -306,7 +306,6 @@ _.kv_written
 _.loaded_bytes
 _.mean_queue
 _.mean_wait_ps
-_.num_blas_threads
 _.num_compiled
 _.num_context
 _.num_free_pages

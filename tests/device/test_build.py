@@ -56,7 +56,7 @@ def test_links_that_nobody_uses_decide_nothing(
     machine = machine_of()
     whole = build_device(machine)
     trip = whole.pe_access(source, target, access)
-    ends = whole.machine.node_of(NodeKind.PE_DMA, source), whole.slice_node(target)
+    ends = whole.machine.node_of(NodeKind.PE_DMA, source), whole.memory_node(target)
     out = machine.route(ends[0], ends[1], Traffic.REQUEST, source.pe)
     back = machine.route(ends[1], ends[0], Traffic.RESPONSE, source.pe)
     part = build_device(machine, links={link for link, _ in (*out, *back)})
@@ -94,7 +94,7 @@ def test_a_user_s_memory_takes_the_place_of_ours(kind: EngineKind, access: Acces
     device = build_device(machine, kind)
     pe = PeCoord(0, 0, 0)
     links = machine.links
-    ends = device.machine.node_of(NodeKind.PE_DMA, pe), device.slice_node(pe)
+    ends = device.machine.node_of(NodeKind.PE_DMA, pe), device.memory_node(pe)
     flits = (16, 1) if access is WRITE else (1, 16)
     ways = (
         machine.route(ends[0], ends[1], Traffic.REQUEST, 0),

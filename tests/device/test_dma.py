@@ -88,7 +88,7 @@ def end_of_both(machine: Machine, one: Channel, other: Channel) -> int:
     device = build_device(machine)
     for owner, channel in enumerate((one, other)):
         source = device.machine.node_of(NodeKind.PE_DMA, PE)
-        trip = device.round_trip(source, device.slice_node(FAR), channel, spread=0)
+        trip = device.round_trip(source, device.memory_node(FAR), channel, spread=0)
         graph = TaskGraph()
         graph.exchange(trip, 4096, effect=owner, tag=65536 * owner)
         device.engine.submit(graph, owner=owner)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.build import build_device
-from tilewright.device.ipcq import RingKind, RingSpec, build_ring, check_room
-from tilewright.device.pe import build_pe
+from tilewright.device.command import build_pe
+from tilewright.device.ipcq import RingKind, RingPool, RingSpec, check_room
 from tilewright.engine.core import EXCHANGE, HOLD, TRANSFER
 from tilewright.errors import DeviceError
 from tilewright.machine import PeCoord, build_machine, parse_machine
@@ -32,7 +32,7 @@ def test_every_step_of_a_ring_names_its_fragment(kind: RingKind) -> None:
     device = build_device(build_machine(parse_machine("ahbm")))
     sender, receiver = (build_pe(device, PeCoord(0, 0, pe)) for pe in (0, 5))
     spec = RingSpec(kind, slots=2, slot_bytes=64)
-    ring = build_ring(device, "ring", spec, sender, receiver, address=4096)
+    ring = RingPool(device).build("ring", "ring", spec, sender, receiver, address=4096)
     assert device.engine.signal_value(ring.credits) == 2
     sends, receives = ring.send_steps(3, [64, 10]), ring.receive_steps(3, [64, 10])
     controls, data = sends[::3], sends[1::3]

@@ -66,7 +66,7 @@ def machine_of(preset: str, *overrides: str) -> Machine:
 
 def banked_of(machine: Machine, slice_index: int = 0) -> BankedSpec:
     spec = machine.spec
-    found = slice_spec(spec.cube.hbm, machine.slice_map, slice_index, spec.cube.pes)
+    found = slice_spec(spec.cube.hbm, slice_index, spec.cube.pes)
     assert isinstance(found, BankedSpec)
     return found
 
@@ -83,7 +83,7 @@ def test_a_slice_has_its_share_of_the_stack(preset: str) -> None:
     hbm, pes = machine.spec.cube.hbm, machine.spec.cube.pes
     found = banked_of(machine)
     assert found.pseudo_channels == hbm.pseudo_channels // pes
-    assert found.capacity_bytes == hbm.capacity_bytes // pes == machine.slice_map.slice_bytes
+    assert found.capacity_bytes == hbm.capacity_bytes // pes == machine.addresses.slice_bytes
     assert (found.bank_groups, found.banks, found.stack_ids) == (
         hbm.bank_groups,
         hbm.banks,
@@ -115,7 +115,7 @@ def test_a_refresh_of_one_bank_has_its_own_time_and_none_is_none() -> None:
 def test_the_simple_memory_has_a_rate_and_a_latency(percent: int, rate: int) -> None:
     values = ("cube.hbm.model=simple", f"cube.hbm.simple_efficiency_percent={percent}")
     machine = machine_of("ahbm", *values)
-    found = slice_spec(machine.spec.cube.hbm, machine.slice_map, 0, 8)
+    found = slice_spec(machine.spec.cube.hbm, 0, 8)
     expected = SimpleSpec(
         pseudo_channels=8, interleave_bytes=256, bytes_per_us=rate, latency_ps=8_000
     )
@@ -163,7 +163,7 @@ def test_a_first_access_takes_its_least_time_and_the_wait_for_the_second_bank_gr
 def test_a_first_access_of_the_simple_memory_is_exactly_its_least_time(kind: EngineKind) -> None:
     machine = machine_of("ahbm", "cube.hbm.model=simple")
     hbm = machine.spec.cube.hbm
-    found = slice_spec(hbm, machine.slice_map, 0, 8)
+    found = slice_spec(hbm, 0, 8)
     assert isinstance(found, SimpleSpec)
     for num_bytes in (1, 100, 256, 1024):
         least_ps = first_access_ps(hbm, num_bytes, is_write=False)

@@ -4,12 +4,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.executor.test_quiet import num_blas_threads
 from tests.kinds import needs_both_engines
 from tests.language.bed import Bed
 from tilewright import language as tl
 from tilewright.engine import EngineKind
 from tilewright.errors import KernelError, KernelTypeError, PageFaultError, TilewrightError
-from tilewright.executor import quiet
 from tilewright.machine.coords import PeCoord
 
 N = 64
@@ -320,8 +320,8 @@ def test_what_the_core_refuses_reads_the_same_on_both_engines(
 
 
 def test_kernels_are_evaluated_with_one_blas_thread() -> None:
-    before = quiet.num_blas_threads()
+    before = num_blas_threads()
     seen: list[tuple[int, ...]] = []
-    Bed().launch(lambda: seen.append(quiet.num_blas_threads()))
+    Bed().launch(lambda: seen.append(num_blas_threads()))
     assert seen == [(1,) * len(before)]
-    assert quiet.num_blas_threads() == before
+    assert num_blas_threads() == before

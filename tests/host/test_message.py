@@ -172,7 +172,7 @@ def test_bytes_and_tensors_are_the_same_memory() -> None:
     torch = context()
     tensor = torch.zeros(8, "i32", dp=DPPolicy(num_pes=1, num_cubes=1))
     tensor.copy_(np.arange(8, dtype=np.int32))
-    physical = torch.driver.mmu(PeCoord(0, 0, 0)).table.runs(VirtualByte(tensor.address), 32)[0][0]
+    physical = torch.driver.mmus[PeCoord(0, 0, 0)].table.runs(VirtualByte(tensor.address), 32)[0][0]
     read = MemoryReadMsg(physical, 32)
     torch.wait(torch.submit(read))
     assert read.data == np.arange(8, dtype=np.int32).tobytes()

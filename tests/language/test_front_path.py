@@ -76,7 +76,7 @@ def seen_with(places: list[int] | None, kind: EngineKind) -> tuple[Any, ...]:
     start_ps = torch.now_ps
     report = torch.launch(load_segments, x, out).report
     (pe,) = x.placement.homes
-    state = torch.driver.mmu(pe).state
+    state = torch.driver.mmus[pe].state
     found = out.numpy().reshape(NUM_SEGMENTS, SEGMENT)
     expected = values.reshape(NUM_SEGMENTS, PITCH)[range(8) if places is None else places, :SEGMENT]
     np.testing.assert_array_equal(found, expected)

@@ -23,7 +23,6 @@ def test_pes_and_cubes_are_listed_in_the_order_of_their_numbers(grid: Grid) -> N
     assert [grid.flat(coord) for coord in grid.pes()] == list(range(grid.num_pes))
     assert list(grid.pes()) == sorted(grid.pes())
     assert [grid.flat_cube(coord) for coord in grid.cubes()] == list(range(grid.num_cubes))
-    assert [coord.sip for coord in grid.sips()] == list(range(grid.num_sips))
 
 
 @given(grid=grids, data=st.data())

@@ -18,7 +18,7 @@ from tilewright.machine.deadlock import (
     find_cycle,
 )
 from tilewright.machine.node import LinkKind, reverse_link
-from tilewright.machine.route import LevelScheme, RouteTable, Traffic, build_routes
+from tilewright.machine.route import LevelScheme, RouteTable, Traffic, plan_levels
 from tilewright.machine.spec import (
     CrossbarSpec,
     FabricSpec,
@@ -99,7 +99,8 @@ SMALL = {
 
 
 def routes_of(spec: MachineSpec) -> RouteTable:
-    return build_routes(build_topology(spec))
+    topology = build_topology(spec)
+    return RouteTable(topology, plan_levels(topology.die.layout.num_sublevels))
 
 
 def edges(routes: RouteTable) -> set[tuple[tuple[int, int], tuple[int, int]]]:

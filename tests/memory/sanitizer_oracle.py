@@ -12,11 +12,10 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace, Segments
 from tilewright.memory.sanitizer.access import NOWHERE, Access, AccessKind, Places, Strand
 from tilewright.memory.sanitizer.finding import FindingKind
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
-from tilewright.memory.sanitizer.shadow import Segments
 
 __all__ = ("Do", "Oracle", "Watched", "clipped", "scripts")
 
@@ -133,7 +132,7 @@ def bytes_of(segments: Segments) -> set[int]:
     return {
         segments.address + place * segments.stride_bytes + offset
         for place in range(segments.num_segments)
-        for offset in range(segments.num_bytes)
+        for offset in range(segments.segment_bytes)
     }
 
 

@@ -38,10 +38,10 @@ def table_of(*mappings: RangeMapping) -> PageTable:
 def bytes_of(mappings: list[RangeMapping]) -> dict[int, int]:
     """The physical byte of every virtual one."""
     return {
-        one.virtual.first + place: one.physical + place
+        virtual.first + place: several.physical + number * several.physical_step + place
         for several in mappings
-        for one in several.single()
-        for place in range(one.virtual.num_bytes)
+        for number, virtual in enumerate(several.virtual.single())
+        for place in range(virtual.num_bytes)
     }
 
 

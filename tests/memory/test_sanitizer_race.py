@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.memory.sanitizer_oracle import NUM_BYTES, Do, Oracle, Watched, clipped, scripts
+from tilewright.memory.address import Segments
 from tilewright.memory.sanitizer.access import AccessKind
-from tilewright.memory.sanitizer.shadow import Segments
 
 PLAIN = (AccessKind.LOAD, AccessKind.STORE)
 

@@ -1,7 +1,6 @@
 """A store against a dictionary of bytes, with arenas so small that accesses cross many."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +34,10 @@ class DictOfBytes:
             for row in range(shape[0])
         ]
 
-    def write(self, data: Bytes, address: int, stride: int, mask: Any) -> None:
+    def write(self, data: Bytes, address: int, stride: int) -> None:
         for row in range(data.shape[0]):
             for place in range(data.shape[1]):
-                if mask is None or mask[row, place]:
-                    self.values[address + row * stride + place] = int(data[row, place])
+                self.values[address + row * stride + place] = int(data[row, place])
 
 
 @dataclass(frozen=True)
@@ -50,17 +48,10 @@ class Access:
     address: int
     stride: int
     seed: int
-    is_masked: bool
 
     @property
     def data(self) -> Bytes:
         return np.random.default_rng(self.seed).integers(1, 256, self.shape, np.uint8)
-
-    @property
-    def mask(self) -> npt.NDArray[np.bool_] | None:
-        if not self.is_masked:
-            return None
-        return np.random.default_rng(self.seed + 1).integers(0, 2, self.shape) > 0
 
 
 @st.composite
@@ -70,7 +61,7 @@ def accesses(draw: st.DrawFn) -> Access:
     stride = draw(st.integers(-most, most) | st.integers(-4, 4).filter(lambda s: abs(s) <= most))
     reach = max(0, count - 1) * stride
     address = draw(st.integers(max(0, -reach), CAPACITY - width - max(0, reach)))
-    return Access((count, width), address, stride, draw(st.integers(0, 999)), draw(st.booleans()))
+    return Access((count, width), address, stride, draw(st.integers(0, 999)))
 
 
 def read(memory: ByteStore, access: Access) -> list[list[int]]:
@@ -82,18 +73,15 @@ def read(memory: ByteStore, access: Access) -> list[list[int]]:
 
 @pytest.mark.usefixtures("small_arenas")
 @settings(max_examples=200)
-@given(
-    steps=st.lists(st.tuples(st.booleans(), accesses()), min_size=1, max_size=8),
-    tracks_writes=st.booleans(),
-)
+@given(steps=st.lists(st.tuples(st.booleans(), accesses()), min_size=1, max_size=8))
 def test_a_store_reads_and_writes_as_a_dictionary_of_bytes_does(
-    steps: list[tuple[bool, Access]], tracks_writes: bool
+    steps: list[tuple[bool, Access]],
 ) -> None:
-    memory, model = ByteStore("m", CAPACITY, tracks_writes=tracks_writes), DictOfBytes()
+    memory, model = ByteStore("m", CAPACITY), DictOfBytes()
     for is_write, access in steps:
         if is_write:
-            memory.write_segments(access.data, access.address, access.stride, access.mask)
-            model.write(access.data, access.address, access.stride, access.mask)
+            memory.write_segments(access.data, access.address, access.stride)
+            model.write(access.data, access.address, access.stride)
         place = access.address, access.stride
         assert read(memory, access) == model.read(access.shape, *place)
     assert memory.read(0, CAPACITY).tolist() == model.read((1, CAPACITY), 0, 0)[0]
@@ -111,20 +99,20 @@ def fills(draw: st.DrawFn) -> tuple[int, int, bytes]:
 
 @pytest.mark.usefixtures("small_arenas")
 @settings(max_examples=300)
-@given(steps=st.lists(accesses() | fills(), min_size=1, max_size=10), tracks_writes=st.booleans())
+@given(steps=st.lists(accesses() | fills(), min_size=1, max_size=10))
 def test_fills_and_writes_leave_what_they_leave_in_a_bytearray(
-    steps: list[Access | tuple[int, int, bytes]], tracks_writes: bool
+    steps: list[Access | tuple[int, int, bytes]],
 ) -> None:
-    memory, model = ByteStore("m", CAPACITY, tracks_writes=tracks_writes), bytearray(CAPACITY)
+    memory, model = ByteStore("m", CAPACITY), bytearray(CAPACITY)
     for step in steps:
         if isinstance(step, tuple):
             address, num_bytes, element = step
             memory.fill(address, num_bytes, element)
             model[address : address + num_bytes] = (element * CAPACITY)[:num_bytes]
         else:
-            memory.write_segments(step.data, step.address, step.stride, step.mask)
+            memory.write_segments(step.data, step.address, step.stride)
             written = DictOfBytes()
-            written.write(step.data, step.address, step.stride, step.mask)
+            written.write(step.data, step.address, step.stride)
             for address, value in written.values.items():
                 model[address] = value
             expected = DictOfBytes(dict(enumerate(model)))
@@ -147,24 +135,6 @@ def test_a_fill_outside_is_refused_and_changes_nothing() -> None:
     with pytest.raises(MemoryAccessError, match="101 bytes at 0x0"):
         memory.fill(0, 101, b"a")
     assert not memory.read(0, 100).any()
-
-
-@pytest.mark.usefixtures("small_arenas")
-@given(
-    writes=st.lists(accesses(), max_size=4),
-    address=st.integers(0, CAPACITY),
-    num_bytes=st.integers(0, CAPACITY),
-)
-def test_written_bytes_are_known_if_writes_are_tracked(
-    writes: list[Access], address: int, num_bytes: int
-) -> None:
-    memory, model = ByteStore("m", CAPACITY, tracks_writes=True), DictOfBytes()
-    for access in writes:
-        memory.write_segments(access.data, access.address, access.stride, access.mask)
-        model.write(access.data, access.address, access.stride, access.mask)
-    num_bytes = min(num_bytes, CAPACITY - address)
-    wanted = range(address, address + num_bytes)
-    assert memory.is_written(address, num_bytes) == all(a in model.values for a in wanted)
 
 
 def test_a_part_of_an_array_is_filled_and_the_rest_left_alone() -> None:
@@ -214,12 +184,11 @@ def test_an_access_outside_is_refused_and_changes_nothing(
 
 
 def test_single_calls_refuse_what_is_outside() -> None:
-    memory = ByteStore("m", 10, tracks_writes=True)
+    memory = ByteStore("m", 10)
     for call in (
         lambda: memory.read(8, 3),
         lambda: memory.read(8, -1),
         lambda: memory.write(8, b"abc"),
-        lambda: memory.is_written(8, 3),
     ):
         with pytest.raises(MemoryAccessError, match="m: found an access to "):
             call()
@@ -228,8 +197,3 @@ def test_single_calls_refuse_what_is_outside() -> None:
 def test_an_array_of_other_elements_is_refused() -> None:
     with pytest.raises(InternalError, match="an array of float32, expected bytes"):
         ByteStore("m", 100).read_segments(np.zeros((1, 4), np.float32), 0, 0)
-
-
-def test_a_store_without_track_of_writes_says_so() -> None:
-    with pytest.raises(InternalError, match="build the store with tracks_writes=True"):
-        ByteStore("m", 100).is_written(0, 1)

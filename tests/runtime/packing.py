@@ -5,17 +5,22 @@ from typing import Any
 import numpy as np
 
 from tilewright.executor.layout import bytes_of_elements
-from tilewright.runtime.placement.placement import Placement, Shard
+from tilewright.runtime.placement.placement import Part, Placement, Shard
 
-__all__ = ("image_of", "shard_bytes")
+__all__ = ("image_of", "index_of", "shard_bytes")
 
 Array = np.ndarray[Any, Any]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
+def index_of(part: Part) -> tuple[slice, ...]:
+    """A part's box, of the tensor as an array."""
+    return tuple(slice(extent.start, extent.stop) for extent in part.box)
+
+
 def image_of(placement: Placement, array: Array) -> Bytes:
     """The virtual range of a tensor: its parts one after the other, each packed by rows."""
-    images = [bytes_of_elements(array[part.index], placement.dtype) for part in placement.parts]
+    images = [bytes_of_elements(array[index_of(part)], placement.dtype) for part in placement.parts]
     return np.concatenate([np.empty(0, np.uint8), *images])
 
 

@@ -15,7 +15,7 @@ from tilewright.language.dtype import DTYPES, DType, int4
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory import Allocator, ByteStore, MappingPlan, PageTable, VirtualSpace
-from tilewright.runtime.placement import divide
+from tilewright.runtime.placement import policy as division
 from tilewright.runtime.placement.pages import (
     MemoryPart,
     Pool,
@@ -26,7 +26,7 @@ from tilewright.runtime.placement.pages import (
 from tilewright.runtime.placement.placement import Placement, Targets, place
 from tilewright.runtime.placement.policy import DPPolicy, Interleave, LayoutWord, Split
 from tilewright.runtime.tensor.storage import DeviceStorage
-from tilewright.runtime.tensor.tensor import Tensor, device_tensor, host_tensor
+from tilewright.runtime.tensor.tensor import Tensor, host_tensor
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -103,7 +103,7 @@ class StoreOwner:
 
     def free(self, pages: TensorPages) -> None:
         self.small.remove(pages.mapping)
-        give_back_pages(pages, self.small.pool)
+        give_back_pages(pages.placement, pages.base, pages.homes, self.small.pool)
 
     def abandon(self, pages: TensorPages) -> None:
         self.abandoned.append(pages)
@@ -118,7 +118,8 @@ class StoreOwner:
         pages = take_pages(placement, self.small.pool)
         self.small.install(pages.mapping)
         has_values = self.carries_data or placement.dtype.is_int()
-        return device_tensor(DeviceStorage(pages, self, has_values=has_values), self)
+        storage = DeviceStorage(pages, self, has_values=has_values)
+        return Tensor(placement.name, placement.shape, placement.dtype, storage, self)
 
     def host(self, array: object) -> Tensor:
         return host_tensor(array, self)
@@ -152,8 +153,8 @@ def placements(draw: st.DrawFn, max_size: int = 9) -> Placement:
     dtype = draw(st.sampled_from((*DTYPES, int4, int4, int4)))  # the only one that shares bytes
     policy = draw(policies(len(shape), page_bytes))
     # large tensors are patterns that repeat: here small ones are, too
-    most = draw(st.sampled_from((0, divide.MAX_EXPLICIT)))
-    with mock.patch.object(divide, "MAX_EXPLICIT", most):
+    most = draw(st.sampled_from((0, division.MAX_EXPLICIT)))
+    with mock.patch.object(division, "MAX_EXPLICIT", most):
         return place("t", shape, dtype, policy, TARGETS, page_bytes)
 
 

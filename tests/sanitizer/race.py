@@ -81,7 +81,7 @@ def impatient_host(torch: RuntimeContext, wrong: bool) -> None:
     x, out = tensor(torch, "x", BLOCK, 1.0), tensor(torch, "out", BLOCK)
     pending = torch.launch(read, x, out, grid=(1,), wait=not wrong)
     (home,) = x.placement.homes
-    (piece,) = torch.deployments._live[x.address].pieces(home)
+    (piece,) = torch.driver.tensors[x.address].pieces(home)
     address = torch.machine.addresses.hbm(piece.place.pe, piece.offset).value
     torch.submit(MemoryWriteMsg(address, PAGE_BYTES))
     pending.wait()

@@ -52,13 +52,13 @@ def many_writes(x: Any, _out: Any) -> None:
 
 
 def _unmap(torch: RuntimeContext, x: Tensor) -> None:
-    for message in torch.deployments._live[x.address].mapping.unmap_messages():
+    for message in torch.driver.tensors[x.address].mapping.unmap_messages():
         torch.submit(message)
 
 
 def _map_elsewhere(torch: RuntimeContext, x: Tensor, other: Tensor) -> None:
     """The pages of one tensor become those of another, as a program that moves pages does it."""
-    live = torch.deployments._live
+    live = torch.driver.tensors
     there = live[other.address].mapping.map_messages()
     for message, target in zip(live[x.address].mapping.map_messages(), there, strict=True):
         mappings = tuple(

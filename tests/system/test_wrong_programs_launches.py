@@ -115,10 +115,10 @@ def test_a_deadlock_leaves_the_stores_before_it_and_cold_tlbs(kind: EngineKind) 
     RIGHT["double"].launch(torch, x, out)
     fail(torch, "deadlock", x, out)
     np.testing.assert_array_equal(out.numpy(), values(0))  # the deadlock itself wrote nothing
-    walks = [torch.driver.mmu(pe).state.walks for pe in PAIR]
+    walks = [torch.driver.mmus[pe].state.walks for pe in PAIR]
     RIGHT["double"].launch(torch, x, out)
     RIGHT["double"].launch(torch, x, out)
-    assert [torch.driver.mmu(pe).state.walks for pe in PAIR] == [each + 2 for each in walks]
+    assert [torch.driver.mmus[pe].state.walks for pe in PAIR] == [each + 2 for each in walks]
 
 
 @every_engine

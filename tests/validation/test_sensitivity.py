@@ -80,7 +80,7 @@ ELSEWHERE = {
     "pe.vector": "device.vector has its own laws",
     "pe.tcm": "device.build has the laws of its ports",
     "pe.registers": "engine.issuer has its own laws",
-    "pe.mmu": "device.mmu has its own laws",
+    "pe.mmu": "device.dma has its own laws",
 }
 
 

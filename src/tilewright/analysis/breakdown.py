@@ -6,7 +6,7 @@ from itertools import chain, pairwise
 
 from tilewright.analysis.trace.critical_path import ProgramPath
 from tilewright.analysis.trace.fields import PathFields
-from tilewright.device.link import link_block
+from tilewright.device.build import link_block
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.field import latency_fields, rate_field

@@ -200,7 +200,7 @@ class RingBook:
         known = self._fixed.setdefault((group.name, group.ranks), group)
         found = self._installed(RingKey(known, wiring, lanes, spec), is_kept=True)
         pes = [pe for rank in group.ranks for pe in rank]
-        self._driver.install_rings(found.post, pes)
+        self._driver.installed.update(dict.fromkeys(pes, found.post))
         return found.plan
 
     def post_of(self, plan: InstallPlan) -> Post:

@@ -10,8 +10,7 @@ from tilewright.collectives.group import Group, targets_of
 from tilewright.collectives.operation import Call
 from tilewright.errors import CollectiveError
 from tilewright.runtime.deployment import Deployments
-from tilewright.runtime.placement.divide import Box
-from tilewright.runtime.placement.policy import DPPolicy, LayoutWord, Split
+from tilewright.runtime.placement.policy import Box, DPPolicy, LayoutWord, Split
 from tilewright.runtime.tensor.tensor import Tensor
 
 SPREAD = DPPolicy(cube=Split(0), pe=Split(0))

@@ -1,20 +1,80 @@
-"""From a machine to its blocks on an engine."""
+"""From a machine to its blocks on an engine.
 
-from collections.abc import Collection
+ADR 0005: a link is one server, and the node it leads to is a latency and an input buffer. So
+routers, connections, the IO crossbar, the PCIe endpoint and the switch have no server of their own.
+"""
+
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
-from tilewright.device.dma import Access, Channel, Gates
-from tilewright.device.link import Around, link_server
+from tilewright.device.block import PacketBlock, build_service
+from tilewright.device.dma import Access, Channel, check_channel, window_packets
 from tilewright.device.memory import add_slice, add_sram
-from tilewright.engine import AUTO, Auto, Engine, EngineKind, EngineSpec, ServerSpec, build_engine
+from tilewright.engine import (
+    AUTO,
+    Arbitration,
+    Auto,
+    Engine,
+    EngineKind,
+    EngineSpec,
+    ServerSpec,
+    build_engine,
+)
 from tilewright.errors import SpecError
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
-from tilewright.machine.node import NodeKind, place_name
+from tilewright.machine.node import Link, LinkKind, NodeKind, place_name
 from tilewright.machine.route import Route, Traffic
-from tilewright.machine.spec import TcmSpec
+from tilewright.machine.spec import BlockSpec, TcmSpec
 from tilewright.memory.address import MemoryKind
+
+Around = Callable[[int, PacketBlock], PacketBlock]
+"""From a link and the user's block on it to what stands in its place, to listen for instance."""
+
+
+def link_server(machine: Machine, link_id: int, around: Around | None = None) -> ServerSpec:
+    """The server of a link, named by the nodes that it joins.
+
+    A packet of F flits that finds it free holds it for F flits of ``ceil(flit_bytes / rate)`` each;
+    its head arrives one flit and ``wire_ps + node_ps`` after the start. Inputs take turns. A packet
+    starts only when it fits into the buffer behind; its credits come back ``credit_ps`` after it
+    has left that buffer. A link that leaves a rate boundary takes a packet in whole first.
+
+    A block of the user's decides hold and latency instead; ``around`` may put another in its place.
+    """
+    link = machine.links[link_id]
+    name = machine.link_name(link_id)
+    service = build_service(name, link_block(machine, link))
+    if service is not None and around is not None:
+        service = around(link_id, service)
+    return ServerSpec(
+        name,
+        bytes_per_us=link.bytes_per_us,
+        latency_ps=link.latency_ps,
+        buffer_flits=link.buffer_bytes // machine.spec.flit_bytes,
+        credit_ps=link.credit_ps,
+        arbitration=Arbitration.ROUND_ROBIN,
+        reassemble=link.reassemble,
+        service=service,
+    )
+
+
+def link_block(machine: Machine, link: Link) -> BlockSpec:
+    """The block of the spec whose ``impl`` replaces this link's behaviour."""
+    spec = machine.spec
+    ends = machine.nodes[link.src].kind, machine.nodes[link.dst].kind
+    if spec.sip.io is not None and NodeKind.IO_NOC in ends:
+        return spec.sip.io
+    match link.kind:
+        case LinkKind.NETWORK | LinkKind.ATTACHMENT | LinkKind.CONNECTION:
+            return spec.cube.noc
+        case LinkKind.DIE_TO_DIE:
+            return spec.cube.noc if spec.cube.ucie is None else spec.cube.ucie
+        case LinkKind.PCIE:
+            return spec.host.pcie
+        case LinkKind.FABRIC | LinkKind.SIP_PORT:
+            return spec.fabric
 
 
 class TcmServers(NamedTuple):
@@ -40,9 +100,6 @@ def tcm_servers(name: str, spec: TcmSpec) -> tuple[ServerSpec, ServerSpec, Serve
     )
 
 
-MESSAGES = -1  # in the place of a spread: round trips whose way there is for communication
-
-
 @dataclass(frozen=True, slots=True)
 class Device:
     """A machine on an engine."""
@@ -51,21 +108,33 @@ class Device:
     engine: Engine = field(repr=False)
     links: dict[int, int] = field(repr=False)  # by link: its server
     memories: dict[int, int] = field(repr=False)  # by node: the server of a memory
-    gates: Gates = field(repr=False)
+    _gates: dict[Channel, int] = field(default_factory=dict, repr=False)
     _tcms: dict[PeCoord, TcmServers] = field(default_factory=dict, repr=False)
     _routes: dict[tuple[Route, int | None], int] = field(default_factory=dict, repr=False)
     _ways: dict[tuple[int, int, Traffic, int], int] = field(default_factory=dict, repr=False)
-    _trips: dict[tuple[int, int, Channel, int], int] = field(default_factory=dict, repr=False)
+    _trips: dict[tuple[int, int, Channel, int, Traffic], int] = field(
+        default_factory=dict, repr=False
+    )
 
-    def round_trip(self, requester: int, target: int, channel: Channel, spread: int) -> int:
-        """From a node to a memory's node and back, through a DMA channel; made at first use."""
-        key = (requester, target, channel, spread)
+    def round_trip(
+        self,
+        requester: int,
+        target: int,
+        channel: Channel,
+        spread: int,
+        traffic: Traffic = Traffic.REQUEST,
+    ) -> int:
+        """From a node to a memory's node and back, through a DMA channel; made at first use.
+
+        ``traffic`` is the class of packets on the way there.
+        """
+        key = (requester, target, channel, spread, traffic)
         if key not in self._trips:
-            out = self.machine.route(requester, target, Traffic.REQUEST, spread)
+            out = self.machine.route(requester, target, traffic, spread)
             self._trips[key] = self.engine.add_round_trip(
                 self._route(out, self._memory(target)),
                 self.way(target, requester, Traffic.RESPONSE, spread),
-                gate=self.gates.number(channel),
+                gate=self._gate(channel),
                 writes=channel.access is Access.WRITE,
                 is_home=channel.owner == self.machine.nodes[target].where,
             )
@@ -93,16 +162,9 @@ class Device:
     def _access(
         self, requester: int, target: PeCoord, channel: Channel, spread: int, memory: MemoryKind
     ) -> int:
-        match memory:
-            case MemoryKind.HBM:
-                return self.round_trip(requester, self.slice_node(target), channel, spread)
-            case MemoryKind.SRAM:
-                node = self.machine.node_of(NodeKind.SRAM, target)
-                return self.round_trip(requester, node, channel, spread)
-            case MemoryKind.TCM:
-                return self._tcm_trip(requester, target, channel, spread)
-            case _:
-                assert_never(memory)
+        if memory is MemoryKind.TCM:
+            return self._tcm_trip(requester, target, channel, spread)
+        return self.round_trip(requester, self.memory_node(target, memory), channel, spread)
 
     def tcm_servers(self, pe: PeCoord) -> TcmServers:
         """The ports of a PE's TCM, made at first use."""
@@ -119,7 +181,7 @@ class Device:
         words the data that it reads go out, through the port, and an answer comes back.
         """
         node = self._dma(target)
-        key = (requester, node, channel, spread)
+        key = (requester, node, channel, spread, Traffic.REQUEST)
         if key not in self._trips:
             tcm, writes = self.tcm_servers(target), channel.access is Access.WRITE
             port = tcm.write if writes else tcm.read
@@ -132,7 +194,7 @@ class Device:
                 routes = self._route(there, port if writes else None), back
             self._trips[key] = self.engine.add_round_trip(
                 *routes,
-                gate=self.gates.number(channel),
+                gate=self._gate(channel),
                 writes=writes or is_own,
                 inside=None if writes or is_own else self.engine.add_route([port]),
             )
@@ -150,25 +212,20 @@ class Device:
         """From a PE's DMA to another's, on the virtual channels of communication."""
         return self.way(self._dma(sender), self._dma(receiver), Traffic.COMMUNICATION, sender.pe)
 
-    def message_write(self, sender: PeCoord, target: int) -> int:
-        """The round trip by which a PE writes a message to a memory's node."""
-        key = (self._dma(sender), target, Channel(sender, Access.WRITE), MESSAGES)
-        if key not in self._trips:
-            out = self.machine.route(key[0], target, Traffic.COMMUNICATION, sender.pe)
-            self._trips[key] = self.engine.add_round_trip(
-                self._route(out, self._memory(target)),
-                self.way(target, key[0], Traffic.RESPONSE, sender.pe),
-                gate=self.gates.number(key[2]),
-                writes=True,
-            )
-        return self._trips[key]
+    def _gate(self, channel: Channel) -> int:
+        """The engine's gate of a channel, made at first use: a gate's number decides nothing."""
+        if channel not in self._gates:
+            check_channel(self.machine, channel)
+            self._gates[channel] = self.engine.add_gate(window_packets(self.machine, channel))
+        return self._gates[channel]
 
     def _dma(self, pe: PeCoord) -> int:
         return self.machine.node_of(NodeKind.PE_DMA, pe)
 
-    def slice_node(self, pe: PeCoord) -> int:
-        """The controller of the slice that a PE owns."""
-        return self.machine.node_of(NodeKind.HBM_CTRL, pe)
+    def memory_node(self, pe: PeCoord, memory: MemoryKind = MemoryKind.HBM) -> int:
+        """The node of the SRAM of a PE's cube, or the controller of the slice that it owns."""
+        kind = NodeKind.SRAM if memory is MemoryKind.SRAM else NodeKind.HBM_CTRL
+        return self.machine.node_of(kind, pe)
 
     def _memory(self, node: int) -> int:
         server = self.memories.get(node)
@@ -215,10 +272,8 @@ def build_device(
         node = machine.nodes[number]
         if node.kind is NodeKind.HBM_CTRL and isinstance(node.where, PeCoord):
             place = node.where.pe, spec.cube.pes
-            memories[number] = add_slice(
-                engine, node.name, spec.cube.hbm, machine.slice_map, *place
-            )
+            memories[number] = add_slice(engine, node.name, spec.cube.hbm, *place)
         elif node.kind is NodeKind.SRAM:
             sram = spec.cube.sram
             memories[number] = add_sram(engine, node.name, sram, packet_bytes=spec.packet_bytes)
-    return Device(machine, engine, servers, memories, Gates(machine, engine))
+    return Device(machine, engine, servers, memories)

@@ -1,4 +1,4 @@
-"""How commands reach PEs and their completions come back, over links and processors.
+"""PEs of a device: their units, how commands reach them, how their completions come back.
 
     host -> IO CPU -> M_CPU of each cube -> PE CPU
     host <- IO CPU <- M_CPU of each cube <- PE CPU
@@ -8,18 +8,71 @@ it sends, one after the other in order of arrival: n commands that wait at t are
 t + n command_ps. A cube completes when all its PEs have, a SIP when all its cubes have.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tilewright.device.build import Device
-from tilewright.device.pe import Pe, build_pe
+from tilewright.device.gemm import GemmUnit, build_gemm
+from tilewright.device.vector import VectorUnit, build_vector
 from tilewright.engine import ServerSpec, TaskGraph
 from tilewright.engine.core import NO_EFFECT
+from tilewright.engine.issuer import IssuerSpec
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord, SipCoord
-from tilewright.machine.node import NodeKind
+from tilewright.machine.node import NodeKind, place_name
 from tilewright.machine.route import Traffic
 from tilewright.machine.spec import HostSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Pe:
+    """What a program of this PE may occupy: a route of one server for each unit.
+
+    The CPU issues commands in order. The scheduler starts a command when the CPU has issued it and
+    its last operand is there, and serves all units side by side. Values lie in the register file
+    and, beyond it, in the TCM.
+    """
+
+    coord: PeCoord
+    name: str  # a path, "sip0.cube3.pe5"
+    vector_route: int
+    gemm_route: int
+    vector: VectorUnit
+    gemm: GemmUnit
+    issuer: IssuerSpec
+
+
+def build_pe(device: Device, coord: PeCoord) -> Pe:
+    """Add the units of one PE to the engine of a device."""
+    spec, engine = device.machine.spec.pe, device.engine
+    name = place_name(coord)
+
+    def unit_route(server: ServerSpec) -> int:
+        return engine.add_route([engine.add_server(server)])
+
+    ports = device.tcm_servers(coord)
+    return Pe(
+        coord,
+        name,
+        vector_route=unit_route(ServerSpec(f"{name}.vector")),
+        gemm_route=unit_route(ServerSpec(f"{name}.gemm")),
+        vector=build_vector(f"{name}.vector", spec.vector, spec.tcm),
+        gemm=build_gemm(f"{name}.gemm", spec.gemm),
+        issuer=IssuerSpec(
+            issue_route=unit_route(ServerSpec(f"{name}.cpu")),
+            issue_ps=spec.cpu.command_ps,
+            dispatch_ps=spec.scheduler.command_ps,
+            window=spec.queue_commands,
+            read_route=engine.add_route([ports.read]),
+            read_bytes_per_us=spec.tcm.read_bytes_per_us,
+            write_route=engine.add_route([ports.write]),
+            write_bytes_per_us=spec.tcm.write_bytes_per_us,
+            near_bytes=spec.registers.capacity_bytes,
+            far_bytes=spec.tcm.capacity_bytes - spec.tcm.reserved_bytes,
+            hit_ps=spec.mmu.hit_ps,
+            walk_ps=spec.mmu.walk_ps,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +138,31 @@ class CommandPath:
         answers: dict[PeCoord, int] = {}
         ends = []
         self._num_deliveries += 1
-        for sip, cubes in _by_sip(num_entries).items():
+        by_sip: dict[int, dict[int, list[PeCoord]]] = {}
+        for pe in sorted(num_entries):
+            by_sip.setdefault(pe.sip, {}).setdefault(pe.cube, []).append(pe)
+        for sip, cubes in by_sip.items():
             io_cpu = io_cpu_of(self.device.machine, sip)
             of_sip = [pe for targets in cubes.values() for pe in targets]
-            there = graph.transfer(self._route(host, io_cpu), command.num_bytes(of_sip))
+            way = self.device.way(host, io_cpu, Traffic.REQUEST, 0)
+            there = graph.transfer(way, command.num_bytes(of_sip))
             known = []
             for cube, targets in cubes.items():
                 name = f"answers of sip{sip}.cube{cube} to command {self._num_deliveries}"
                 signal = self.device.engine.add_signal(name)
                 arrivals |= self._to_cube(command, io_cpu, targets, there)
                 answers |= dict.fromkeys(targets, signal)
-                m_cpu = self._m_cpu(targets[0])
+                m_cpu = self.device.machine.node_of(NodeKind.M_CPU, targets[0])
                 answer = graph.hold(
                     self._processor(m_cpu),
                     spec.cube.m_cpu.command_ps,
                     waits=((signal, len(targets)),),
                 )
-                way = self._back(m_cpu, io_cpu)
+                way = self.device.way(m_cpu, io_cpu, Traffic.RESPONSE, 0)
                 known.append(graph.transfer(way, spec.host.command_bytes, after=(answer,)))
             hold_ps = spec.sip.io_cpu.command_ps
             sent = graph.hold(self._processor(io_cpu), hold_ps, after=tuple(known))
-            way = self._back(io_cpu, host)
+            way = self.device.way(io_cpu, host, Traffic.RESPONSE, 0)
             ends.append(graph.transfer(way, spec.host.command_bytes, after=(sent,)))
         return Delivery(graph, arrivals, answers, graph.timer(after=tuple(ends)))
 
@@ -113,14 +170,16 @@ class CommandPath:
         self, command: "_Command", io_cpu: int, pes: Sequence[PeCoord], there: int
     ) -> dict[PeCoord, int]:
         """From the IO CPU to PEs of one cube; the tasks by which they have the command."""
-        spec, graph, m_cpu = self.device.machine.spec, command.graph, self._m_cpu(pes[0])
+        spec, graph = self.device.machine.spec, command.graph
+        node_of, way_of = self.device.machine.node_of, self.device.way
+        m_cpu = node_of(NodeKind.M_CPU, pes[0])
         handed_on = graph.hold(self._processor(io_cpu), spec.sip.io_cpu.command_ps, after=(there,))
-        way = self._route(io_cpu, m_cpu)
+        way = way_of(io_cpu, m_cpu, Traffic.REQUEST, 0)
         in_cube = graph.transfer(way, command.num_bytes(pes), after=(handed_on,))
         arrivals = {}
         for pe in pes:
             sent = graph.hold(self._processor(m_cpu), spec.cube.m_cpu.command_ps, after=(in_cube,))
-            way = self._route(m_cpu, self.device.machine.node_of(NodeKind.PE_CPU, pe), pe.pe)
+            way = way_of(m_cpu, node_of(NodeKind.PE_CPU, pe), Traffic.REQUEST, pe.pe)
             at_pe = graph.transfer(way, command.num_bytes([pe]), after=(sent,))
             issue = self.pe(pe).issuer
             arrivals[pe] = graph.hold(
@@ -134,9 +193,10 @@ class CommandPath:
 
     def answer(self, graph: TaskGraph, pe: PeCoord, signal: int, after: Sequence[int]) -> int:
         """Add a PE's completion to a graph; the task at whose end its cube has it."""
-        m_cpu, issue = self._m_cpu(pe), self.pe(pe).issuer
+        node_of, issue = self.device.machine.node_of, self.pe(pe).issuer
+        cpu, m_cpu = node_of(NodeKind.PE_CPU, pe), node_of(NodeKind.M_CPU, pe)
         sent = graph.hold(issue.issue_route, issue.issue_ps, after=tuple(after))
-        way = self._back(self.device.machine.node_of(NodeKind.PE_CPU, pe), m_cpu, pe.pe)
+        way = self.device.way(cpu, m_cpu, Traffic.RESPONSE, pe.pe)
         num_bytes = self.device.machine.spec.host.command_bytes
         return graph.transfer(way, num_bytes, after=(sent,), raises=((signal, 1),))
 
@@ -152,15 +212,6 @@ class CommandPath:
             self._processors[node] = engine.add_route([server])
         return self._processors[node]
 
-    def _m_cpu(self, pe: PeCoord) -> int:
-        return self.device.machine.node_of(NodeKind.M_CPU, pe)
-
-    def _route(self, source: int, target: int, spread: int = 0) -> int:
-        return self.device.way(source, target, Traffic.REQUEST, spread)
-
-    def _back(self, source: int, target: int, spread: int = 0) -> int:
-        return self.device.way(source, target, Traffic.RESPONSE, spread)
-
 
 def io_cpu_of(machine: Machine, sip: int) -> int:
     """Return the node of a SIP's IO CPU."""
@@ -169,10 +220,3 @@ def io_cpu_of(machine: Machine, sip: int) -> int:
         for number, node in enumerate(machine.nodes)
         if node.kind is NodeKind.IO_CPU and node.where == SipCoord(sip)
     )
-
-
-def _by_sip(pes: Iterable[PeCoord]) -> dict[int, dict[int, list[PeCoord]]]:
-    found: dict[int, dict[int, list[PeCoord]]] = {}
-    for pe in sorted(pes):
-        found.setdefault(pe.sip, {}).setdefault(pe.cube, []).append(pe)
-    return found

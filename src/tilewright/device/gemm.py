@@ -12,10 +12,12 @@ from tilewright.device.block import (
     GemmBlock,
     LoopGemmBlock,
     PeakGemmBlock,
+    ceil_div,
+    check_product,
     checked_cycles,
     construct_block,
+    look_up,
 )
-from tilewright.device.check import ceil_div, check_product, look_up
 from tilewright.errors import ServerError
 from tilewright.machine.spec import DotArraySpec, GemmSpec, SystolicSpec
 from tilewright.units import clock_edge_ps
@@ -158,7 +160,16 @@ class GemmUnit:
         A block without ``loop_cycles`` pays its whole law for each tile: what it could save, only
         it can know.
         """
-        parts = self._loop_cycles(m, n, k_tiles, dtype)
+        check_product(self.name, m, n, k_tiles)
+        if isinstance(self.block, LoopGemmBlock):
+            call = f"loop_cycles({m}, {n}, {list(k_tiles)}, {dtype!r})"
+            found = self.block.loop_cycles(m, n, k_tiles, dtype)
+            if not isinstance(found, tuple) or len(found) != len(k_tiles):
+                text, expected = f"{found!r} returned for {call}", f"a tuple of {len(k_tiles)} ints"
+                raise ServerError(self.name, text, expected, "correct the block")
+            parts = [checked_cycles(self.name, call, part) for part in found]
+        else:
+            parts = [self._cycles(m, n, k, dtype) for k in k_tiles]
         edges = [clock_edge_ps(cycles, hz=self.hz) for cycles in accumulate(parts, initial=0)]
         return tuple(after - before for before, after in pairwise(edges))
 
@@ -173,28 +184,10 @@ class GemmUnit:
             return None
         return self.block.peak_flop_per_cycle(dtype) * self.hz
 
-    def utilisation(self, m: int, n: int, k: int, dtype: str) -> Fraction | None:
-        """Share of the peak that a product reaches; None: the user's block does not say."""
-        if not isinstance(self.block, PeakGemmBlock):
-            return None
-        cycles = self._cycles(m, n, k, dtype)
-        return Fraction(2 * m * n * k) / (self.block.peak_flop_per_cycle(dtype) * cycles)
-
     def _cycles(self, m: int, n: int, k: int, dtype: str) -> int:
         check_product(self.name, m, n, (k,))
         call = f"cycles({m}, {n}, {k}, {dtype!r})"
         return checked_cycles(self.name, call, self.block.cycles(m, n, k, dtype))
-
-    def _loop_cycles(self, m: int, n: int, k_tiles: Sequence[int], dtype: str) -> tuple[int, ...]:
-        check_product(self.name, m, n, k_tiles)
-        if not isinstance(self.block, LoopGemmBlock):
-            return tuple(self._cycles(m, n, k, dtype) for k in k_tiles)
-        call = f"loop_cycles({m}, {n}, {list(k_tiles)}, {dtype!r})"
-        parts = self.block.loop_cycles(m, n, k_tiles, dtype)
-        if not isinstance(parts, tuple) or len(parts) != len(k_tiles):
-            found, expected = f"{parts!r} returned for {call}", f"a tuple of {len(k_tiles)} ints"
-            raise ServerError(self.name, found, expected, "correct the block")
-        return tuple(checked_cycles(self.name, call, part) for part in parts)
 
 
 def build_gemm(name: str, spec: GemmSpec) -> GemmUnit:

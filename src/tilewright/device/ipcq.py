@@ -20,8 +20,8 @@ from enum import Enum
 from typing import assert_never
 
 from tilewright.device.build import Device
+from tilewright.device.command import Pe
 from tilewright.device.dma import Access, Channel
-from tilewright.device.pe import Pe
 from tilewright.engine import ServerSpec
 from tilewright.engine.core import (
     EXCHANGE,
@@ -36,6 +36,8 @@ from tilewright.engine.issuer import IssuerSpec
 from tilewright.errors import DeviceError
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import NodeKind
+from tilewright.machine.route import Traffic
+from tilewright.memory.address import MemoryKind
 from tilewright.units import flit_ps
 
 
@@ -211,7 +213,7 @@ class RingPool:
             server = ServerSpec(f"{place} {self._num_queues[place]}.control")
             queue = self._device.engine.add_route([self._device.engine.add_server(server)])
             self._keys[queue] = key
-        return build_ring(self._device, name, spec, sender, receiver, address, queue)
+        return _build_ring(self._device, name, spec, sender, receiver, address, queue)
 
     def give_back(self, rings: Iterable[Ring]) -> None:
         """Take back the queues of rings that no program uses any more."""
@@ -229,25 +231,13 @@ class RingPool:
         self._ended = left
 
 
-def build_ring(
-    device: Device,
-    name: str,
-    spec: RingSpec,
-    sender: Pe,
-    receiver: Pe,
-    address: int = 0,
-    queue: int | None = None,
+def _build_ring(
+    device: Device, name: str, spec: RingSpec, sender: Pe, receiver: Pe, address: int, queue: int
 ) -> Ring:
-    """Add a ring to the engine, all its slots free; ``address`` is where it is in a memory.
-
-    ``queue`` is the route of the sender's queue; None adds a server for it.
-    """
+    """Add a ring to the engine, all its slots free; ``queue`` is the sender's, as a route."""
     engine = device.engine
     signals = [engine.add_signal(f"{name}.{what}") for what in ("arrived", "credits", "sent")]
     engine.raise_signal(signals[1], spec.slots)
-    control_route = queue
-    if control_route is None:
-        control_route = engine.add_route([engine.add_server(ServerSpec(f"{name}.control"))])
     token_route = device.message_route(sender.coord, receiver.coord)
     data, read = token_route, receiver.issuer.read_route
     if spec.kind is not RingKind.TCM:
@@ -256,7 +246,7 @@ def build_ring(
         name,
         spec,
         control_ps=device.machine.spec.pe.scheduler.command_ps,
-        control_route=control_route,
+        control_route=queue,
         data=data,
         token_route=token_route,
         credit_route=device.message_route(receiver.coord, sender.coord),
@@ -272,10 +262,9 @@ def build_ring(
 def _memory_trips(device: Device, spec: RingSpec, sender: Pe, receiver: Pe) -> tuple[int, int]:
     """How the sender writes the memory of a ring, and how the receiver reads it."""
     machine, there = device.machine, receiver.coord
-    if spec.kind is RingKind.HBM:
-        node = device.slice_node(there)
-    else:
-        node = machine.node_of(NodeKind.SRAM, there)
+    node = device.memory_node(there, MemoryKind(spec.kind.value))
     dma = machine.node_of(NodeKind.PE_DMA, there)
     read = device.round_trip(dma, node, Channel(there, Access.READ), spread=there.pe)
-    return device.message_write(sender.coord, node), read
+    here = sender.coord
+    dma, channel = machine.node_of(NodeKind.PE_DMA, here), Channel(here, Access.WRITE)
+    return device.round_trip(dma, node, channel, here.pe, Traffic.COMMUNICATION), read

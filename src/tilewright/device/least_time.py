@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from tilewright.device.build import link_block
 from tilewright.device.command import io_cpu_of
-from tilewright.device.link import link_block
 from tilewright.device.memory import first_access_ps
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
@@ -78,13 +78,7 @@ def way_ps(
 
 def open_access_ps(hbm: HbmSpec, *, is_write: bool) -> int:
     """Return the least time of any access to a slice: one burst of an open row."""
-    timing = hbm.timing
-    if hbm.impl is not None:
-        return 0
-    if hbm.model == "simple":
-        return hbm.simple_latency_ps
-    clocks = timing.cwl_clocks if is_write else timing.cl_clocks
-    return (clocks + timing.bl_clocks) * timing.clock_ps
+    return 0 if hbm.impl is not None else hbm.least_access_ps(is_write=is_write, opens=False)
 
 
 def access_time(
@@ -126,23 +120,17 @@ def command_times(
     for pe in sorted(set(pes)):
         cubes = num_pes.setdefault(pe.sip, Counter())
         cubes[pe.cube] += 1
-        if (pe.sip, pe.cube) not in to_cube:
-            to_cube[pe.sip, pe.cube] = _to_cube_ps(machine, pe, is_least=is_least)
         m_cpu, cpu = (machine.node_of(kind, pe) for kind in (NodeKind.M_CPU, NodeKind.PE_CPU))
+        if (pe.sip, pe.cube) not in to_cube:
+            io_cpu = io_cpu_of(machine, pe.sip)
+            outer = _both_ways_ps(machine, machine.host, io_cpu, 0, is_least=is_least)
+            inner = _both_ways_ps(machine, io_cpu, m_cpu, 0, is_least=is_least)
+            to_cube[pe.sip, pe.cube] = outer[0] + inner[0], outer[1] + inner[1]
         inside = _both_ways_ps(machine, m_cpu, cpu, pe.pe, is_least=is_least)
         ways = [sum(legs) for legs in zip(to_cube[pe.sip, pe.cube], inside, strict=True)]
         there_ps = ways[0] + len(cubes) * io_ps + cubes[pe.cube] * m_ps + issue_ps
         found[pe] = CommandTime(there_ps, ways[1] + issue_ps + m_ps + io_ps)
     return found
-
-
-def _to_cube_ps(machine: Machine, pe: PeCoord, *, is_least: bool) -> tuple[int, int]:
-    """Return the time on links from the host to the M_CPU of a PE's cube, and back."""
-    io_cpu = io_cpu_of(machine, pe.sip)
-    m_cpu = machine.node_of(NodeKind.M_CPU, pe)
-    outer = _both_ways_ps(machine, machine.host, io_cpu, 0, is_least=is_least)
-    inner = _both_ways_ps(machine, io_cpu, m_cpu, 0, is_least=is_least)
-    return outer[0] + inner[0], outer[1] + inner[1]
 
 
 def _both_ways_ps(

@@ -12,14 +12,11 @@ from tilewright.engine.dram.spec import (
     RefreshScope,
     SimpleSpec,
 )
-from tilewright.machine.address import SliceMap
 from tilewright.machine.spec import HbmSpec, RefreshSpec, SramSpec
 from tilewright.units import PS_PER_US
 
 
-def add_slice(
-    engine: Engine, name: str, spec: HbmSpec, slice_map: SliceMap, slice_index: int, num_slices: int
-) -> int:
+def add_slice(engine: Engine, name: str, spec: HbmSpec, slice_index: int, num_slices: int) -> int:
     """The server of a slice's controller; ``docs/memory.md`` is its law.
 
     Detailed: pseudo-channels with banks, rows, bank groups, activation window, turnaround, write
@@ -28,24 +25,23 @@ def add_slice(
     service = build_service(name, spec)
     if service is not None:
         return engine.add_server(ServerSpec(name, service=service))
-    memory = slice_spec(spec, slice_map, slice_index, num_slices)
-    return engine.add_memory(name, memory, slice_map.slice_bytes)
+    memory = slice_spec(spec, slice_index, num_slices)
+    return engine.add_memory(name, memory, spec.capacity_bytes // num_slices)
 
 
-def slice_spec(
-    spec: HbmSpec, slice_map: SliceMap, slice_index: int, num_slices: int
-) -> BankedSpec | SimpleSpec:
+def slice_spec(spec: HbmSpec, slice_index: int, num_slices: int) -> BankedSpec | SimpleSpec:
     """What the engine is told of a slice. Slices of a cube refresh one after the other."""
+    num_channels = spec.pseudo_channels // num_slices
     if spec.model == "simple":
         return SimpleSpec(
-            pseudo_channels=slice_map.num_pseudo_channels,
+            pseudo_channels=num_channels,
             interleave_bytes=spec.interleave_bytes,
             bytes_per_us=spec.simple_bytes_per_us,
             latency_ps=spec.simple_latency_ps,
         )
     of_slice: dict[str, Any] = {
-        "pseudo_channels": slice_map.num_pseudo_channels,
-        "rows": slice_map.pseudo_channel_bytes // (spec.row_bytes * spec.num_banks),
+        "pseudo_channels": num_channels,
+        "rows": spec.capacity_bytes // spec.pseudo_channels // (spec.row_bytes * spec.num_banks),
         "timing": BankedTimingSpec(**spec.timing.distances_ps),
         "refresh": _refresh(spec.refresh, slice_index, num_slices),
     }
@@ -58,14 +54,11 @@ def first_access_ps(spec: HbmSpec, num_bytes: int, *, is_write: bool) -> int:
 
     Its busiest pseudo-channel has ``min(num_bytes, interleave_bytes)`` of it, burst after burst.
     """
-    timing = spec.timing
     chunk_bytes = min(num_bytes, spec.interleave_bytes)
+    first_ps = spec.least_access_ps(is_write=is_write, opens=True)
     if spec.model == "simple":
-        data_ps = -(-chunk_bytes * PS_PER_US // spec.simple_bytes_per_us)
-        return data_ps + spec.simple_latency_ps
-    opening = timing.rcd_write_clocks if is_write else timing.rcd_read_clocks
-    data = timing.cwl_clocks if is_write else timing.cl_clocks
-    return (opening + data) * timing.clock_ps + -(-chunk_bytes // spec.burst_bytes) * spec.burst_ps
+        return -(-chunk_bytes * PS_PER_US // spec.simple_bytes_per_us) + first_ps
+    return first_ps + (-(-chunk_bytes // spec.burst_bytes) - 1) * spec.burst_ps
 
 
 def _refresh(refresh: RefreshSpec, slice_index: int, num_slices: int) -> BankedRefreshSpec | None:

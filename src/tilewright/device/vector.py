@@ -6,8 +6,15 @@ from enum import Enum
 from types import MappingProxyType
 from typing import assert_never
 
-from tilewright.device.block import VectorBlock, checked_cycles, construct_block
-from tilewright.device.check import ceil_div, check_size, look_up, num_bytes_of
+from tilewright.device.block import (
+    VectorBlock,
+    ceil_div,
+    check_size,
+    checked_cycles,
+    construct_block,
+    look_up,
+    num_bytes_of,
+)
 from tilewright.errors import RegistryError
 from tilewright.machine.spec import TcmSpec, VectorSpec
 from tilewright.units import DTYPE_BITS, clock_edge_ps
@@ -100,7 +107,9 @@ class VectorLanes:
             case CostClass.SORT:
                 return self._sort_passes(elements, dtype) * spec.simple_cycles
             case CostClass.MOVE:
-                return self._move_cycles(elements, dtype)
+                port_rate = min(self.tcm.read_bytes_per_us, self.tcm.write_bytes_per_us)
+                num_bytes = num_bytes_of(self.name, elements, dtype)
+                return ceil_div(num_bytes * self.spec.hz, port_rate * US_PER_S)
             case _:
                 assert_never(cost)
 
@@ -114,11 +123,6 @@ class VectorLanes:
         levels = (elements - 1).bit_length()
         num_stages = levels * (levels + 1) // 2
         return num_stages * self._passes(2**levels // 2, dtype)
-
-    def _move_cycles(self, elements: int, dtype: str) -> int:
-        num_bytes = num_bytes_of(self.name, elements, dtype)
-        bytes_per_s = min(self.tcm.read_bytes_per_us, self.tcm.write_bytes_per_us) * US_PER_S
-        return ceil_div(num_bytes * self.spec.hz, bytes_per_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,11 +179,7 @@ def _effect(
     count: int,
 ) -> tuple[Node, int]:
     line = source_line()
-
-    def pick(value: Any) -> Any:
-        return np.broadcast_to(value, kind.shape).reshape(-1)[places]
-
-    picked = [Node(pick, (each,), line) for each in inputs]
+    picked = [dma.picked(each, kind, places) for each in inputs]
     old = Node(not_captured, (), line)
     storages = program.run.storages
     change = _Change(CHANGES[op], kind.dtype, old, picked, storages, pieces, count)

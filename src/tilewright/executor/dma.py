@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.device.dma import Access
-from tilewright.device.mmu import Walk
+from tilewright.device.dma import Access, Walk
 from tilewright.engine.core import NO_EFFECT, NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.errors import AddressError
 from tilewright.executor.address import Piece, aligned, items_of
@@ -235,14 +234,19 @@ def _scattered_store(
     listed_kind = block_type(kind.dtype, (len(addresses) * num_elements,))
     part = Block(program, listed_kind, None, block.number, block)
     if block.node is not None:
-
-        def pick(value: Any) -> Any:
-            return np.broadcast_to(value, kind.shape).reshape(-1)[places]
-
-        part.node = Node(pick, (block.node,), source_line())
+        part.node = picked(block.node, kind, places)
     program.hand_over_if_long()
     reached = listed(program, addresses, kind.dtype, num_elements)
     _issue_store(program, part, part.type, reached)
+
+
+def picked(node: Node, kind: BlockType, places: Any) -> Node:
+    """Return the elements at some places of a block that a value is broadcast to."""
+
+    def pick(value: Any) -> Any:
+        return np.broadcast_to(value, kind.shape).reshape(-1)[places]
+
+    return Node(pick, (node,), source_line())
 
 
 def spread_out(found: Any, places: Any, kind: BlockType, fill: Any) -> Any:

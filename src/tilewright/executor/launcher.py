@@ -8,11 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.device.build import Device
-from tilewright.device.dma import Access, ChannelDeal, num_channels
+from tilewright.device.command import CommandPath, Pe
+from tilewright.device.dma import Access, ChannelDeal, Mmu, num_channels
 from tilewright.device.ipcq import Ring, RingPool, check_room
-from tilewright.device.mmu import Mmu
-from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.errors import KernelError
 from tilewright.executor.address import Translator
@@ -20,11 +18,11 @@ from tilewright.executor.effect import EffectLog
 from tilewright.executor.error import explained
 from tilewright.executor.kernel_program import program_class
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.order import Stream
 from tilewright.executor.post import Post, build_post
 from tilewright.executor.program import Program
 from tilewright.executor.run import Memory, Run, Terms
 from tilewright.executor.sanitize.program import WatchedProgram, tagged_arguments, watch_launch
-from tilewright.executor.stream import Stream
 from tilewright.language.executor import enter_program
 from tilewright.language.kernel import Kernel, seen_by
 from tilewright.machine.coords import PeCoord
@@ -62,66 +60,61 @@ class StreamPrograms:
     gate: Gatekeeper
 
     def run(self) -> None:
+        run, stream = self.shared, self.stream
         with np.errstate(all="ignore"):  # each greenlet has NumPy's state of its own
-            self.gate.begin(self.stream)
+            self.gate.begin(stream)
             self.translator.num_streams += 1
-            self._run()
-            for post in self.shared.posts:
-                post.release(self.stream)
-            self.gate.end(self.stream)
+            with explained():
+                self._run_programs()
+                run.counters.commands += stream.issuer.num_commands
+                run.count_accesses()
+                self.translator.count_pages()
+                run.counters.spilled_bytes += stream.issuer.spilled_bytes
+                stream.hand_over()
+            posts = run.installed.values() if run.post is None else (run.post,)
+            for post in dict.fromkeys(posts):
+                post.release(stream)
+            self.gate.end(stream)
             self.translator.num_streams -= 1
 
-    def _run(self) -> None:
-        program = self._program(self.ids[0])
-        with explained():
-            run = self._call(program)
-            run()
-            for ids in self.ids[1:]:
-                if not program.begin_anew(ids):
-                    program.end()
-                    program = self._program(ids)
-                    run = self._call(program)
-                run()
-            program.end()
-            self.shared.counters.commands += self.stream.issuer.num_commands
-            self.shared.count_accesses()
-            self.translator.count_pages()
-            self.shared.counters.spilled_bytes += self.stream.issuer.spilled_bytes
-            self.stream.hand_over()
+    def _run_programs(self) -> None:
+        """Call the kernel for each program in its turn."""
+        program, call = self._begin(self.ids[0])
+        for turn, ids in enumerate(self.ids):
+            if turn and not program.begin_anew(ids):
+                program.end()
+                program, call = self._begin(ids)
+            call()
+        program.end()
 
-    def _program(self, ids: tuple[int, ...]) -> Program:
+    def _begin(self, ids: tuple[int, ...]) -> tuple[Program, Callable[[], Any]]:
+        """Return a program and the kernel with what that sees.
+
+        Arguments are by place where they can be, since names take longer.
+        """
         make = program_class(self.shared) if self.shared.sanitizer is None else WatchedProgram
         program = make(self.shared, self.stream, self.translator, ids)
         enter_program(program)
-        return program
-
-    def _call(self, program: Program) -> Callable[[], Any]:
-        """The kernel with what the program sees: by place where it can, since names take longer."""
         function = self.shared.terms.kernel.function
         named = seen_by(program, self.arguments)
         code = function.__code__
         placed = [named.pop(name) for name in code.co_varnames[: code.co_argcount]]
-        return partial(function, *placed, **named)
-
-
-MmuOf = Callable[[PeCoord], Mmu]
-"""The MMU of a PE."""
+        return program, partial(function, *placed, **named)
 
 
 @dataclass(eq=False, repr=False)
 class Launcher:
     """Runs kernels on the PEs of one device, over the memories that it is given."""
 
-    device: Device
+    path: CommandPath
     memories: Sequence[Memory]
     locate: Callable[[int], tuple[int, int, int]]
-    mmu_of: MmuOf
-    functions: Mapping[str, Callable[..., Any]]
-    pe_of: Callable[[PeCoord], Pe]
+    mmus: Mapping[PeCoord, Mmu]
     tcm_used_bytes: Callable[[PeCoord], int]  # by tensors
     tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
 
     def __post_init__(self) -> None:
+        self.device = self.path.device
         self._translators: dict[PeCoord, Translator] = {}
         self._num_posts = 0
         self._rings = RingPool(self.device)
@@ -131,7 +124,7 @@ class Launcher:
     ) -> Run:
         """Spawn the programs of each PE; they run when the hub does."""
         engine = self.device.engine
-        run = Run(self.device, hub, self.memories, effects, self.functions, self.tensors, terms)
+        run = Run(self.device, hub, self.memories, effects, self.tensors, terms)
         if terms.sanitizer is not None:
             run.sanitizer = watch_launch(terms.sanitizer, terms.kernel.name, run)
             shares = [
@@ -141,8 +134,13 @@ class Launcher:
         parts = []
         for share in shares:
             pe = self._beside_tensors(share.pe)
+            if terms.resident > 1:  # each program has its part of registers and TCM
+                near_bytes = pe.issuer.near_bytes // terms.resident
+                far_bytes = pe.issuer.far_bytes // terms.resident
+                issuer = replace(pe.issuer, near_bytes=near_bytes, far_bytes=far_bytes)
+                pe = replace(pe, issuer=issuer)
             for turn in range(min(terms.resident, len(share.ids))):
-                stream = Stream(hub, engine, _part_of(pe, terms.resident))
+                stream = Stream(hub, engine, pe)
                 run.streams.append(stream)
                 translator, arguments = self._translator(share.pe), share.arguments
                 ids = share.ids[turn :: terms.resident]
@@ -165,7 +163,7 @@ class Launcher:
 
     def _beside_tensors(self, coord: PeCoord) -> Pe:
         """A PE as programs have it beside tensors in its TCM."""
-        pe, used_bytes = self.pe_of(coord), self.tcm_used_bytes(coord)
+        pe, used_bytes = self.path.pe(coord), self.tcm_used_bytes(coord)
         if not used_bytes:
             return pe
         far_bytes = pe.issuer.far_bytes - used_bytes
@@ -177,7 +175,7 @@ class Launcher:
 
     def install(self, neighbours: Neighbours, *, is_exclusive: bool = False) -> Post:
         """Build rings that launches on these PEs share; none of them was used before."""
-        post = self._post(neighbours, {pe: self.pe_of(pe) for pe in neighbours.table})
+        post = self._post(neighbours, {pe: self.path.pe(pe) for pe in neighbours.table})
         post.is_exclusive = is_exclusive
         return post
 
@@ -220,7 +218,7 @@ class Launcher:
         if coord not in self._translators:
             machine = self.device.machine
             deal = ChannelDeal(*(num_channels(machine, coord, access) for access in Access))
-            self._translators[coord] = Translator(self.mmu_of(coord), self.locate, deal)
+            self._translators[coord] = Translator(self.mmus[coord], self.locate, deal)
         return self._translators[coord]
 
 
@@ -233,11 +231,3 @@ def check_pes(kernel: Kernel, pes: Sequence[PeCoord]) -> None:
         if pe in seen:
             raise KernelError(where, f"{pe} twice among the PEs", "different PEs", fix)
         seen.add(pe)
-
-
-def _part_of(pe: Pe, resident: int) -> Pe:
-    """A PE as one of its resident programs has it."""
-    if resident == 1:
-        return pe
-    near_bytes, far_bytes = pe.issuer.near_bytes // resident, pe.issuer.far_bytes // resident
-    return replace(pe, issuer=replace(pe.issuer, near_bytes=near_bytes, far_bytes=far_bytes))

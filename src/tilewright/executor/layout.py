@@ -35,7 +35,16 @@ class Layout:
     def gather(self, data: Bytes, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """The elements of the box as a block's axes have them, from the bytes in memory order."""
         elements = data.reshape(-1).view(dtype).reshape(self.extents)
-        return self._to_block(elements)
+        order = sorted(range(len(self.axes)), key=self.axes.__getitem__)
+        block = elements.transpose(order)
+        spread = [1] * len(self.box.shape)
+        for axis in self.axes:
+            spread[axis] = self.box.high[axis] - self.box.low[axis]
+        block = block.reshape(spread)
+        for axis in self.flipped:
+            block = np.flip(block, axis)
+        extents = tuple(map(int.__sub__, self.box.high, self.box.low))
+        return block if tuple(spread) == extents else np.broadcast_to(block, extents)
 
     def scatter(self, elements: np.ndarray[Any, Any]) -> Bytes:
         """The bytes in memory order, from the elements of the box."""
@@ -49,19 +58,6 @@ class Layout:
             ordered = ordered[..., -1]
         data = np.ascontiguousarray(ordered).view(np.uint8)
         return data.reshape(-1, self.segment_bytes)
-
-    def _to_block(self, elements: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        rank = len(self.box.shape)
-        order = sorted(range(len(self.axes)), key=self.axes.__getitem__)
-        block = elements.transpose(order)
-        spread = [1] * rank
-        for axis in self.axes:
-            spread[axis] = self.box.high[axis] - self.box.low[axis]
-        block = block.reshape(spread)
-        for axis in self.flipped:
-            block = np.flip(block, axis)
-        extents = tuple(map(int.__sub__, self.box.high, self.box.low))
-        return block if tuple(spread) == extents else np.broadcast_to(block, extents)
 
 
 def layout_of(addresses: Affine, box: Box, item_bytes: int) -> Layout:
@@ -187,6 +183,11 @@ def halves_of_bytes(data: Bytes) -> Bytes:
     halves[0::2] = flat & 15
     halves[1::2] = flat >> 4
     return halves
+
+
+def item_bits(dtype: DType) -> int:
+    """Return the bits that an element has in memory."""
+    return dtype.bits if dtype is int4 else 8 * dtype.storage.itemsize
 
 
 def elements_of_bytes(data: Bytes, dtype: DType, count: int) -> np.ndarray[Any, Any]:

@@ -1,16 +1,16 @@
 """Rings of launches, with the messages that were sent and are expected on each of them."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from tilewright.device.command import Pe
 from tilewright.device.ipcq import Ring, RingKind
-from tilewright.device.pe import Pe
 from tilewright.errors import DeadlockError, KernelError, MessageError
 from tilewright.executor.neighbour import Neighbours, Place
-from tilewright.executor.stream import Stream
+from tilewright.executor.order import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.front import Node
 from tilewright.machine.coords import PeCoord
@@ -137,15 +137,11 @@ class Post:
         user = self._users.get(here)
         if user is not None and user.stream.walker is stream.walker:
             del self._users[here]
-        for box in self._received_at(here):
-            box.forget_asked()
-
-    def _received_at(self, here: PeCoord) -> Sequence[Mailbox]:
-        """Return the rings that end at a PE."""
         if not self._inboxes:
             for (coord, _), box in self.incoming.items():
                 self._inboxes.setdefault(coord, []).append(box)
-        return self._inboxes.get(here, ())
+        for box in self._inboxes.get(here, ()):
+            box.forget_asked()
 
     def renew(self, other: "Post") -> None:
         """Take the rings of ``other``, which nobody has used, in the place of these."""
@@ -223,7 +219,13 @@ def build_post(
                 found = f"two senders to {name}"
                 fix = "give each of them a direction of its own"
                 raise KernelError("neighbours", found, "one sender a ring", fix)
-            address = _address(neighbours, receiver, name)
+            address = neighbours.addresses.get(receiver)
+            if neighbours.ring.kind is RingKind.TCM:
+                address = 0
+            if address is None:
+                found = f"no address of the ring {name} in {neighbours.ring.kind.value}"
+                fix = "allocate its bytes there"
+                raise KernelError("neighbours", found, "one for each ring", fix)
             ring = build(name, pes[sender], pes[peer], address)
             box = Mailbox(ring, (sender, direction), receiver)
             outgoing[sender, direction] = incoming[receiver] = box
@@ -256,13 +258,3 @@ def _check_peer(sender: PeCoord, direction: str, peer: PeCoord, pes: Mapping[PeC
         if pe not in pes:
             found = f"{place_name(pe)}, which runs no program"
             raise KernelError(where, found, "PEs of the launch", "launch on it, or leave it out")
-
-
-def _address(neighbours: Neighbours, receiver: Place, name: str) -> int:
-    if neighbours.ring.kind is RingKind.TCM:
-        return 0
-    address = neighbours.addresses.get(receiver)
-    if address is None:
-        found = f"no address of the ring {name} in {neighbours.ring.kind.value}"
-        raise KernelError("neighbours", found, "one for each ring", "allocate its bytes there")
-    return address

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tilewright import language
 from tilewright.device.dma import Access
 from tilewright.engine.core import NO_ROOM, NO_WALK
 from tilewright.engine.issuer import Issuer
@@ -13,10 +14,9 @@ from tilewright.engine.spec import limit_error
 from tilewright.errors import TileRoomError
 from tilewright.executor.address import Translator
 from tilewright.executor.error import held_text
-from tilewright.executor.order import AccessOrder
+from tilewright.executor.order import AccessOrder, Stream
 from tilewright.executor.poll import note_wait
 from tilewright.executor.run import Plan, ProgramTitle, Run
-from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType
 from tilewright.language.eager import array_function
@@ -109,7 +109,7 @@ class Program(ValueExecutor):
         return False
 
     def method(self, name: str, value: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-        return self.run.functions[name](value, *args, **kwargs)
+        return getattr(language, name)(value, *args, **kwargs)
 
     def _evaluated(self, block: Block, node: Node) -> np.ndarray[Any, Any]:
         """Wait until the elements of a block are there."""

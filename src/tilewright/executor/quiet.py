@@ -25,18 +25,6 @@ def _controller() -> ThreadpoolController:
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Enter it around a run. What the process had set comes back at the end."""
-    with _controller().limit(limits=1):
-        yield
-
-
-def num_blas_threads() -> tuple[int, ...]:
-    """How many threads each loaded BLAS uses now."""
-    return tuple(library["num_threads"] for library in _controller().info())
-
-
-@contextmanager
 def rare_collections() -> Iterator[None]:
     """While many objects are made that stay, and few cycles: looking for these costs a third."""
     thresholds = gc.get_threshold()
@@ -49,6 +37,9 @@ def rare_collections() -> Iterator[None]:
 
 @contextmanager
 def quiet_values() -> Iterator[None]:
-    """While programs run: NumPy is silent and has one thread, and garbage is collected rarely."""
-    with rare_collections(), np.errstate(all="ignore"), one_blas_thread():
+    """While programs run: NumPy is silent and has one thread, and garbage is collected rarely.
+
+    What the process had set comes back at the end.
+    """
+    with rare_collections(), np.errstate(all="ignore"), _controller().limit(limits=1):
         yield

@@ -9,16 +9,15 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tilewright.device.build import Device
-from tilewright.device.dma import Access
-from tilewright.device.mmu import Walk
-from tilewright.device.pe import Pe
+from tilewright.device.command import Pe
+from tilewright.device.dma import Access, Walk
 from tilewright.engine.hub import Hub
 from tilewright.engine.spec import EngineKind, Limits, limit_error
 from tilewright.errors import KernelError
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.order import Stream
 from tilewright.executor.post import Post
-from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.kernel import Kernel
 from tilewright.language.meaning import MEANINGS
@@ -149,7 +148,6 @@ class Run:
     hub: Hub
     memories: Sequence[Memory]
     effects: EffectLog
-    functions: Mapping[str, Callable[..., Any]]  # of the language, for those that are methods too
     tensors: Callable[[], TensorBook]  # makes a book of those that live, for the text of an error
     terms: Terms
     counters: Counters = field(default_factory=Counters)
@@ -170,11 +168,6 @@ class Run:
         if self.front is not None:
             copies = [(copy.low, copy.high) for copy in self.terms.replicas]
             self.shelf = self.front.PlanShelf(self.plans, self.terms.carries_data, copies)
-
-    @property
-    def posts(self) -> tuple[Post, ...]:
-        """All sets of rings that programs of the run may use, each once."""
-        return tuple(dict.fromkeys(self.installed.values())) if self.post is None else (self.post,)
 
     def count_accesses(self) -> None:
         """What compiled code has counted since the last time joins the counters."""
@@ -203,17 +196,16 @@ class Run:
         """Tell it to every issuer."""
         if plan.is_view:
             return plan
-        numbers = {stream.issuer.add_plan(_issued(plan, stream.pe)) for stream in self.streams}
+        numbers = set()
+        for stream in self.streams:
+            steps = [stream.pe.vector_route, plan.vector_ps]
+            if plan.gemm_ps:
+                steps = [stream.pe.gemm_route, plan.gemm_ps, *steps]
+            else:
+                steps += [stream.pe.vector_route, 0]
+            numbers.add(stream.issuer.add_plan([*steps, plan.num_bytes]))
         (number,) = numbers
         return replace(plan, number=number)
-
-
-def _issued(plan: Plan, pe: Pe) -> list[int]:
-    """The steps of a plan on the units of a PE."""
-    vector = (pe.vector_route, plan.vector_ps)
-    if not plan.gemm_ps:
-        return [*vector, pe.vector_route, 0, plan.num_bytes]
-    return [pe.gemm_route, plan.gemm_ps, *vector, plan.num_bytes]
 
 
 MAX_GRID_AXES = 3

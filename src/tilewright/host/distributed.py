@@ -1,6 +1,7 @@
 """``torch.distributed``: collectives, by the names and meanings of torch."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Unpack
 
 from tilewright.collectives.buffers import (
@@ -147,10 +148,7 @@ class Distributed(PointToPoint):
         """The s-th output is what rank s has for this rank; sizes may differ."""
         inputs = self._pieces("all_to_all", input_tensor_list, group)
         outputs = self._pieces("all_to_all", output_tensor_list, group)
-
-        def buffers(rank: int) -> Buffers:
-            return pairs_of(rank, outputs, inputs)
-
+        buffers = partial(pairs_of, outputs=outputs, inputs=inputs)
         return self._call(Operation.ALL_TO_ALL, group, buffers, async_op, options)
 
     def all_to_all_single(
@@ -168,10 +166,7 @@ class Distributed(PointToPoint):
         size = self._group(where, group).size
         inputs = rows_by_size(where, input, input_split_sizes, size)
         outputs = rows_by_size(where, output, output_split_sizes, size)
-
-        def buffers(rank: int) -> Buffers:
-            return pairs_of(rank, outputs, inputs)
-
+        buffers = partial(pairs_of, outputs=outputs, inputs=inputs)
         return self._call(Operation.ALL_TO_ALL, group, buffers, async_op, options)
 
     # -- one rank sends or gets it ---------------------------------------------------------------

@@ -1,6 +1,7 @@
 """``torch.distributed``: messages from one rank to another."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Unpack
 
 from tilewright.collectives.buffers import Buffers, Piece
@@ -13,24 +14,16 @@ from tilewright.host.process_group import ProcessGroups
 from tilewright.runtime.tensor.tensor import Tensor
 
 
+@dataclass(eq=False, repr=False)
 class PairMessage:
     """``P2POp``, a message of `batch_isend_irecv`: ``op`` is ``isend`` or ``irecv``."""
 
-    def __init__(
-        self,
-        op: Callable[..., Any],
-        tensor: Tensor,
-        peer: int | None = None,
-        group: Group | None = None,
-        tag: int = 0,
-        group_peer: int | None = None,
-    ) -> None:
-        self.op = op
-        self.tensor = tensor
-        self.peer = peer
-        self.group = group
-        self.tag = tag
-        self.group_peer = group_peer
+    op: Callable[..., Any]
+    tensor: Tensor
+    peer: int | None = None
+    group: Group | None = None
+    tag: int = 0
+    group_peer: int | None = None
 
 
 class PointToPoint(ProcessGroups):

@@ -24,7 +24,7 @@ from functools import cached_property
 
 from tilewright.errors import SpecError
 from tilewright.machine.coords import CubeCoord, PeCoord, SipCoord
-from tilewright.machine.spec import HbmSpec, MachineSpec
+from tilewright.machine.spec import MachineSpec
 
 MAX_CUBE_WINDOW_BYTES = 2**38
 MAX_IO_WINDOW_BYTES = 2**40
@@ -161,29 +161,24 @@ class AddressLayout:
     def encode(self, location: Location) -> PhysicalAddress:
         """Return the address of a location; refuse one that does not exist."""
         where, unit = location.where, location.unit
-        die, pe = self._die_and_pe(location)
+        kind = self._windows[unit].where
+        if type(where) is not kind:
+            found = f"{unit.value} of {where}"
+            raise SpecError("physical address", found, f"a {kind.__name__}", "name its place")
+        pe = where.pe if isinstance(where, PeCoord) else 0
+        if isinstance(where, SipCoord):
+            die, num_dies = self.first_io_die, self.first_io_die + self.num_io
+        else:
+            die, num_dies = where.cube, self.num_cubes
+        if not (0 <= where.sip < self.num_sips and 0 <= pe < self.num_pes and 0 <= die < num_dies):
+            expected = f"{self.num_sips} SIPs x {self.num_cubes} cubes x {self.num_pes} PEs"
+            raise SpecError("physical address", str(where), expected, "name a place that exists")
         size = self.size_of(unit)
         if type(location.offset) is not int or not 0 <= location.offset < size:
             found = f"offset {location.offset!r} in {unit.value} of {where}"
             raise SpecError("physical address", found, f"0..{size - 1}", "stay inside the sub-unit")
         high = where.sip << self.die_bits | die
         return PhysicalAddress(high << self.offset_bits | self.base_of(unit, pe) + location.offset)
-
-    def _die_and_pe(self, location: Location) -> tuple[int, int]:
-        where = location.where
-        kind = self._windows[location.unit].where
-        if type(where) is not kind:
-            found = f"{location.unit.value} of {where}"
-            raise SpecError("physical address", found, f"a {kind.__name__}", "name its place")
-        die = self.first_io_die if isinstance(where, SipCoord) else where.cube
-        pe = where.pe if isinstance(where, PeCoord) else 0
-        num_dies = self.num_cubes
-        if isinstance(where, SipCoord):
-            num_dies = die + self.num_io
-        if not (0 <= where.sip < self.num_sips and 0 <= pe < self.num_pes and 0 <= die < num_dies):
-            expected = f"{self.num_sips} SIPs x {self.num_cubes} cubes x {self.num_pes} PEs"
-            raise SpecError("physical address", str(where), expected, "name a place that exists")
-        return die, pe
 
     def decode(self, address: PhysicalAddress, *, requester: str = "unknown") -> Location:
         """Return what an address means; refuse a reserved one with its fields and the requester."""
@@ -243,20 +238,3 @@ def build_address_layout(spec: MachineSpec) -> AddressLayout:
             fix = "reduce it, or widen the field in address"
             raise SpecError(field, str(found), f"at most {limit}, its window", fix)
     return layout
-
-
-@dataclass(frozen=True, slots=True)
-class SliceMap:
-    """The size of one HBM slice. All slices of a machine are alike."""
-
-    slice_bytes: int
-    num_pseudo_channels: int  # of a slice
-
-    @property
-    def pseudo_channel_bytes(self) -> int:
-        return self.slice_bytes // self.num_pseudo_channels
-
-
-def build_slice_map(hbm: HbmSpec, *, num_slices: int) -> SliceMap:
-    """Divide a stack among its slices, which the spec has checked to be whole."""
-    return SliceMap(hbm.capacity_bytes // num_slices, hbm.pseudo_channels // num_slices)

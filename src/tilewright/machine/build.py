@@ -6,20 +6,14 @@ from types import MappingProxyType
 
 from tilewright.canonical import content_hash
 from tilewright.errors import SpecError
-from tilewright.machine.address import (
-    AddressLayout,
-    SliceMap,
-    build_address_layout,
-    build_slice_map,
-)
+from tilewright.machine.address import AddressLayout, build_address_layout
 from tilewright.machine.coords import Grid, PeCoord
 from tilewright.machine.deadlock import check_no_deadlock
 from tilewright.machine.node import Link, Node, NodeKind, NodeName, format_name, parse_name
-from tilewright.machine.route import Route, RouteTable, Traffic, build_routes
+from tilewright.machine.route import Route, RouteTable, Traffic, plan_levels
 from tilewright.machine.spec import MachineSpec, RefreshSpec
-from tilewright.machine.topology.machine import build_topology
+from tilewright.machine.topology.machine import HOST, build_topology
 
-_HOST = format_name(NodeName(NodeKind.HOST))
 _OF_A_PE = frozenset((NodeKind.PE_DMA, NodeKind.PE_CPU, NodeKind.HBM_CTRL))
 
 
@@ -32,7 +26,6 @@ class Machine:
     nodes: tuple[Node, ...] = field(repr=False)
     links: tuple[Link, ...] = field(repr=False)
     addresses: AddressLayout
-    slice_map: SliceMap
     routes: RouteTable = field(repr=False)
     numbers: Mapping[str, int] = field(repr=False)  # node by name
     _places: dict[tuple[NodeKind, PeCoord], int] = field(
@@ -60,7 +53,7 @@ class Machine:
     @property
     def host(self) -> int:
         """The node of the host."""
-        return self.node_id(_HOST)
+        return HOST
 
     def link_name(self, link_id: int) -> str:
         link = self.links[link_id]
@@ -92,9 +85,8 @@ class Machine:
 def build_machine(spec: MachineSpec) -> Machine:
     """Lay out, join and number everything; refuse what does not fit or could deadlock."""
     addresses = build_address_layout(spec)
-    slice_map = build_slice_map(spec.cube.hbm, num_slices=spec.cube.pes)
     topology = build_topology(spec)
-    routes = build_routes(topology)
+    routes = RouteTable(topology, plan_levels(topology.die.layout.num_sublevels))
     check_no_deadlock(routes)
     return Machine(
         spec=spec,
@@ -102,7 +94,6 @@ def build_machine(spec: MachineSpec) -> Machine:
         nodes=topology.nodes,
         links=topology.links,
         addresses=addresses,
-        slice_map=slice_map,
         routes=routes,
         numbers=MappingProxyType({node.name: id_ for id_, node in enumerate(topology.nodes)}),
     )

@@ -25,25 +25,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tilewright.machine.build import Machine, machine_hash
+from tilewright.machine.coords import PeCoord
+from tilewright.machine.field import buffer_field
 from tilewright.machine.file.explain import unused_keys
-from tilewright.machine.node import Link, NodeKind, NodeName, format_name, reverse_link
+from tilewright.machine.node import Link, NodeKind, reverse_link
 from tilewright.machine.parse import load_machine_document, machine_of_document
 from tilewright.machine.route import Traffic, zero_load_ps
 from tilewright.machine.totals import slice_bytes_per_us
 from tilewright.records import MachineCheckRecord
 from tilewright.units import PS_PER_US, flit_ps, format_bytes
-
-_BUFFER_FIELDS = {
-    NodeKind.ROUTER: "cube.noc.buffer_bytes",
-    NodeKind.RING_ROUTER: "cube.noc.buffer_bytes",
-    NodeKind.CROSSBAR: "cube.noc.buffer_bytes",
-    NodeKind.CONNECTION: "cube.ucie.buffer_bytes",
-    NodeKind.IO_CONNECTION: "cube.ucie.buffer_bytes",
-    NodeKind.IO_NOC: "sip.io.buffer_bytes",
-    NodeKind.PCIE_EP: "host.pcie.buffer_bytes",
-    NodeKind.SIP_PORT: "fabric.buffer_bytes",
-    NodeKind.SWITCH: "fabric.buffer_bytes",
-}
 
 
 def check_machine_file(source: str | Path, overrides: Sequence[str] = ()) -> MachineCheckRecord:
@@ -126,13 +116,13 @@ def _buffers(machine: Machine) -> Iterator[tuple[str, int, Link | None]]:
     """
     for number, following in _followings(machine):
         kind = machine.nodes[machine.links[number].dst].kind
-        yield _BUFFER_FIELDS[kind], number, machine.links[following]
+        yield buffer_field(kind), number, machine.links[following]
     cube = machine.spec.cube
-    blocks = {NodeKind.HBM_CTRL: ("cube.hbm", cube.hbm), NodeKind.SRAM: ("cube.sram", cube.sram)}
+    impls = {NodeKind.HBM_CTRL: cube.hbm.impl, NodeKind.SRAM: cube.sram.impl}
     for number, link in enumerate(machine.links):
-        path, block = blocks.get(machine.nodes[link.dst].kind, ("", None))
-        if block is not None and block.impl is None:
-            yield f"{path}.buffer_bytes", number, None
+        kind = machine.nodes[link.dst].kind
+        if kind in impls and impls[kind] is None:
+            yield buffer_field(kind), number, None
 
 
 def _followings(machine: Machine) -> Iterator[tuple[int, int]]:
@@ -141,7 +131,7 @@ def _followings(machine: Machine) -> Iterator[tuple[int, int]]:
     signatures: dict[tuple[object, ...], int] = {}
     kind_of: list[int] = []
     for number, link in enumerate(machine.links):
-        if machine.nodes[link.dst].kind in _BUFFER_FIELDS:
+        if not machine.nodes[link.dst].kind.is_terminal:
             inward.setdefault(link.dst, []).append(number)
         signature = (
             machine.nodes[link.dst].kind,
@@ -165,12 +155,12 @@ def _followings(machine: Machine) -> Iterator[tuple[int, int]]:
 def _in_flight_warnings(machine: Machine) -> Iterator[str]:
     spec, grid = machine.spec, machine.grid
     pes = range(grid.num_pes_per_cube)
-    dmas = [_node(machine, NodeKind.PE_DMA, 0, pe) for pe in pes]
-    slices = [_node(machine, NodeKind.HBM_CTRL, 0, pe) for pe in pes]
+    dmas = [machine.node_of(NodeKind.PE_DMA, PeCoord(0, 0, pe)) for pe in pes]
+    slices = [machine.node_of(NodeKind.HBM_CTRL, PeCoord(0, 0, pe)) for pe in pes]
     own_cube = [(dma, target, pe) for pe, dma in enumerate(dmas) for target in slices]
     host = machine.host
     whole_sip = [
-        (host, _node(machine, NodeKind.HBM_CTRL, cube, pe), pe)
+        (host, machine.node_of(NodeKind.HBM_CTRL, PeCoord(0, cube, pe)), pe)
         for cube in range(grid.num_cubes_per_sip)
         for pe in pes
     ]
@@ -193,10 +183,6 @@ def _in_flight_warnings(machine: Machine) -> Iterator[str]:
             )
 
 
-def _node(machine: Machine, kind: NodeKind, cube: int, pe: int) -> int:
-    return machine.node_id(format_name(NodeName(kind, sip=0, cube=cube, pe=pe)))
-
-
 def _bytes_in_flight(
     machine: Machine, source: int, target: int, spread: int, *, is_write: bool
 ) -> int:
@@ -207,7 +193,7 @@ def _bytes_in_flight(
     back = _links(machine, machine.route(target, source, Traffic.RESPONSE, spread))
     data, signal = (there, back) if is_write else (back, there)
     access_ps = zero_load_ps(signal, num_flits=1, flit_bytes=spec.flit_bytes)
-    access_ps += _memory_ps(machine, is_write=is_write)
+    access_ps += spec.cube.hbm.least_access_ps(is_write=is_write, opens=True)
     access_ps += zero_load_ps(data, num_flits=num_flits, flit_bytes=spec.flit_bytes)
     rate = min(slice_bytes_per_us(spec), *(link.bytes_per_us for link in data))
     return -(-rate * access_ps // PS_PER_US)
@@ -215,17 +201,6 @@ def _bytes_in_flight(
 
 def _links(machine: Machine, route: Iterable[tuple[int, int]]) -> list[Link]:
     return [machine.links[link] for link, _ in route]
-
-
-def _memory_ps(machine: Machine, *, is_write: bool) -> int:
-    """Return the time of one access to a closed bank."""
-    hbm = machine.spec.cube.hbm
-    if hbm.model == "simple":
-        return hbm.simple_latency_ps
-    timing = hbm.timing
-    opening = timing.rcd_write_clocks if is_write else timing.rcd_read_clocks
-    column = timing.cwl_clocks if is_write else timing.cl_clocks
-    return (opening + column + timing.bl_clocks) * timing.clock_ps
 
 
 def _queue_warnings(machine: Machine) -> Iterator[str]:

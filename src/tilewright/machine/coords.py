@@ -144,9 +144,6 @@ class Grid:
             return self.cube_in_cell(coord.sip, column, row)
         return None
 
-    def sips(self) -> Iterator[SipCoord]:
-        return (SipCoord(sip) for sip in range(self.num_sips))
-
     def cubes(self) -> Iterator[CubeCoord]:
         return (self.cube_coord(flat) for flat in range(self.num_cubes))
 

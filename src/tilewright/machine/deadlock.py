@@ -14,9 +14,9 @@ of that case. Joints are listed for every wire between dies. A test compares the
 routes of small machines, one by one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from math import lcm
 
 import numpy as np
@@ -94,10 +94,13 @@ def check_no_deadlock(routes: RouteTable) -> None:
 def dependency_edges(routes: RouteTable) -> EdgeArray:
     """Return the waits between channels of requests, each as link * levels + level; distinct."""
     topology, num_levels = routes.topology, routes.levels.num_levels
-    joints = [
-        (one[0] * num_levels + one[1], two[0] * num_levels + two[1])
-        for one, two in (*_crossing_edges(routes), *_host_edges(routes), *_io_edges(routes))
-    ]
+    sips = range(len(topology.chiplets))
+    # through the IO chiplets and between them, for every spread that makes a difference
+    spreads = range(lcm(topology.num_connections, topology.fabric.period))
+    found = [*_crossing_edges(routes), *_host_edges(routes)]
+    for spread, source, target in product(spreads, sips, sips):
+        found += _sip_pair_edges(routes, source, target, spread)
+    joints = [(one[0] * num_levels + one[1], two[0] * num_levels + two[1]) for one, two in found]
     edges = np.concatenate((_cube_edges(routes), np.array(joints, dtype=np.int64).reshape(-1, 2)))
     limit = num_levels * len(topology.links)
     packed = np.unique(edges[:, 0] * limit + edges[:, 1])
@@ -179,21 +182,15 @@ def _crossing_edges(routes: RouteTable) -> Iterator[Edge]:
             inward = base + die.link_between[connection, router]
             before = reverse_link(crossing), moving[side.opposite]  # it moved here the other way
             yield from ((before, (inward, level)) for level in onward)
-        if side is Side.NORTH and north_is_io:
-            yield from _io_crossing_edges(routes, cube, crossings)
-
-
-def _io_crossing_edges(routes: RouteTable, cube: int, crossings: Iterable[int]) -> Iterator[Edge]:
-    """Yield the IO chiplet's side of the wires to a cube."""
-    topology, moving = routes.topology, routes.levels.moving
-    south, north = moving[Side.SOUTH], moving[Side.NORTH]
-    coord = topology.grid.cube_coord(cube)
-    chiplet = topology.chiplets[coord.sip]
-    connections = chiplet.connections[topology.grid.cell(coord)[0]]
-    for connection, crossing in zip(connections, crossings, strict=True):
-        inward = chiplet.inward[connection]
-        yield (crossing, north), (inward, north)
-        yield (reverse_link(inward), south), (reverse_link(crossing), south)
+        if side is not Side.NORTH or not north_is_io:
+            continue
+        south, north, coord = moving[Side.SOUTH], moving[Side.NORTH], topology.grid.cube_coord(cube)
+        chiplet = topology.chiplets[coord.sip]  # its side of the wires to the cube
+        connections = chiplet.connections[topology.grid.cell(coord)[0]]
+        for connection, crossing in zip(connections, crossings, strict=True):
+            inward = chiplet.inward[connection]
+            yield (crossing, north), (inward, north)
+            yield (reverse_link(inward), south), (reverse_link(crossing), south)
 
 
 def _host_edges(routes: RouteTable) -> Iterator[Edge]:
@@ -212,17 +209,6 @@ def _host_edges(routes: RouteTable) -> Iterator[Edge]:
         yield (reverse_link(inward), out), (reverse_link(link), north)
 
 
-def _io_edges(routes: RouteTable) -> Iterator[Edge]:
-    """Through the IO chiplets and between them, for every spread that makes a difference."""
-    topology = routes.topology
-    period = lcm(topology.num_connections, topology.fabric.period)
-    num_sips = len(topology.chiplets)
-    for spread in range(period):
-        for source in range(num_sips):
-            for target in range(num_sips):
-                yield from _sip_pair_edges(routes, source, target, spread)
-
-
 def _sip_pair_edges(routes: RouteTable, source: int, target: int, spread: int) -> Iterator[Edge]:
     """What climbs or starts in one chiplet, goes to the other, and descends or ends there."""
     topology, levels = routes.topology, routes.levels
@@ -233,8 +219,13 @@ def _sip_pair_edges(routes: RouteTable, source: int, target: int, spread: int) -
     starts += ((near.inward[port[index]], north) for port in near.connections)
     ends = [(reverse_link(far.inward[far.io_cpu]), north)]
     downward = [(reverse_link(far.inward[port[index]]), south) for port in far.connections]
-    if source == target:
-        yield from _local_io_edges(routes, source, starts, ends, downward)
+    if source == target:  # only the host and the launch processor go down into the SIP's cubes
+        host_in = near.inward[near.pcie_ep], south
+        host_out = reverse_link(near.inward[near.pcie_ep]), north
+        from_cpu, *climbing = starts
+        yield from ((host_in, end) for end in (*ends, *downward))
+        yield from ((from_cpu, end) for end in (host_out, *downward))
+        yield from ((start, end) for start in climbing for end in (host_out, *ends))
         return
     middle: list[Channel] = []
     for step in topology.fabric.steps(source, target, spread):
@@ -248,21 +239,3 @@ def _sip_pair_edges(routes: RouteTable, source: int, target: int, spread: int) -
     yield from ((start, middle[0]) for start in starts)
     yield from pairwise(middle)
     yield from ((middle[-1], end) for end in (*ends, *downward))
-
-
-def _local_io_edges(
-    routes: RouteTable,
-    sip: int,
-    starts: list[Channel],
-    ends: list[Channel],
-    downward: list[Channel],
-) -> Iterator[Edge]:
-    """Inside one chiplet: only the host and the launch processor go down into the SIP's cubes."""
-    topology, levels = routes.topology, routes.levels
-    chiplet = topology.chiplets[sip]
-    host_in = (chiplet.inward[chiplet.pcie_ep], levels.moving[Side.SOUTH])
-    host_out = (reverse_link(chiplet.inward[chiplet.pcie_ep]), levels.moving[Side.NORTH])
-    from_cpu, *climbing = starts
-    yield from ((host_in, end) for end in (*ends, *downward))
-    yield from ((from_cpu, end) for end in (host_out, *downward))
-    yield from ((start, end) for start in climbing for end in (host_out, *ends))

@@ -17,16 +17,18 @@ LISTS = frozenset(
 HOST_LINK = "host.pcie.lanes"
 NOC_RATE, ATTACH_RATE = "cube.noc.bytes_per_us", "cube.noc.attach_bytes_per_us"
 UCIE_RATE, FABRIC_RATE = "cube.ucie.bytes_per_us", "fabric.bytes_per_us"
-_NODE_LATENCIES = {
-    NodeKind.ROUTER: "cube.noc.router_ps",
-    NodeKind.RING_ROUTER: "cube.noc.router_ps",
-    NodeKind.CROSSBAR: "cube.noc.router_ps",
-    NodeKind.CONNECTION: "cube.ucie.side_ps",
-    NodeKind.IO_CONNECTION: "cube.ucie.side_ps",
-    NodeKind.IO_NOC: "sip.io.noc_ps",
-    NodeKind.PCIE_EP: "host.pcie.endpoint_ps",
-    NodeKind.SWITCH: "fabric.switch_ps",
-    NodeKind.SRAM: "cube.sram.access_ps",
+_NODE_FIELDS = {  # section, and its latency if it has one
+    NodeKind.ROUTER: ("cube.noc", "router_ps"),
+    NodeKind.RING_ROUTER: ("cube.noc", "router_ps"),
+    NodeKind.CROSSBAR: ("cube.noc", "router_ps"),
+    NodeKind.CONNECTION: ("cube.ucie", "side_ps"),
+    NodeKind.IO_CONNECTION: ("cube.ucie", "side_ps"),
+    NodeKind.IO_NOC: ("sip.io", "noc_ps"),
+    NodeKind.PCIE_EP: ("host.pcie", "endpoint_ps"),
+    NodeKind.SIP_PORT: ("fabric", ""),
+    NodeKind.SWITCH: ("fabric", "switch_ps"),
+    NodeKind.SRAM: ("cube.sram", "access_ps"),
+    NodeKind.HBM_CTRL: ("cube.hbm", ""),
 }
 _ATTACH_RATES = {
     NodeKind.SRAM: "cube.sram.bytes_per_us",
@@ -69,12 +71,11 @@ def spec_of_fields(fields: Mapping[str, Scalar]) -> MachineSpec:
         section = tree
         for each in sections:
             section = section.setdefault(each, {})
-        section[name] = _items(value) if path in LISTS and isinstance(value, str) else value
+        section[name] = value
+        if path in LISTS and isinstance(value, str):
+            items = value.split(SEPARATOR)
+            section[name] = tuple(int(item) if item.isdecimal() else item for item in items)
     return MachineSpec.model_validate(tree)
-
-
-def _items(text: str) -> tuple[str | int, ...]:
-    return tuple(int(item) if item.isdecimal() else item for item in text.split(SEPARATOR))
 
 
 def rate_field(machine: Machine, link_id: int) -> str:
@@ -110,5 +111,11 @@ def latency_fields(machine: Machine, link_id: int) -> Iterator[tuple[str, int]]:
     if link.wire_ps:
         yield "fabric.latency_ps" if link.kind is LinkKind.FABRIC else "ps_per_mm", link.wire_ps
     kind = machine.nodes[link.dst].kind
-    if link.node_ps and kind in _NODE_LATENCIES:
-        yield _NODE_LATENCIES[kind], link.node_ps
+    section, latency = _NODE_FIELDS.get(kind, ("", ""))
+    if link.node_ps and latency:
+        yield f"{section}.{latency}", link.node_ps
+
+
+def buffer_field(kind: NodeKind) -> str:
+    """Return the path of the field that sets the input buffer of a part of a network."""
+    return f"{_NODE_FIELDS[kind][0]}.buffer_bytes"

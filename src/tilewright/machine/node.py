@@ -152,10 +152,6 @@ class NodeName:
         return PeCoord(self.sip, self.cube, self.pe)
 
 
-def _fields_of(pattern: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\{(\w+)\}", pattern))
-
-
 def _regex_of(pattern: str) -> re.Pattern[str]:
     text = re.escape(pattern).replace(r"\{", "{").replace(r"\}", "}")
     text = text.replace("{side}", "(?P<side>[NESW])")
@@ -164,7 +160,9 @@ def _regex_of(pattern: str) -> re.Pattern[str]:
 
 
 _PARTS = tuple(field for field in NodeName.__slots__ if field != "kind")
-_TEMPLATES = {(kind, _fields_of(pattern)): pattern for kind, pattern in _PATTERNS}
+_TEMPLATES = {
+    (kind, frozenset(re.findall(r"\{(\w+)\}", pattern))): pattern for kind, pattern in _PATTERNS
+}
 _REGEXES = tuple((kind, _regex_of(pattern)) for kind, pattern in _PATTERNS)
 
 

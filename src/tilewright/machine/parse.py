@@ -103,13 +103,8 @@ def machine_of_document(document: MachineDocument) -> Machine:
     spec = spec_of(document)
     try:
         return build_machine(spec)
-    except SpecError as error:
-        raise _with_place(document, error) from error
-
-
-def _with_place(document: MachineDocument, error: SpecError) -> SpecError:
-    """An error of the builder, which knows paths of fields but no files."""
-    fact = error.found, error.expected, error.fix
-    if is_path(error.where):
-        return located(document, error.where.split("."), fact)[1]
-    return SpecError(f"{document.source}: {error.where}", *fact)
+    except SpecError as error:  # the builder knows paths of fields but no files
+        fact = error.found, error.expected, error.fix
+        if is_path(error.where):
+            raise located(document, error.where.split("."), fact)[1] from error
+        raise SpecError(f"{document.source}: {error.where}", *fact) from error

@@ -28,7 +28,7 @@ from types import MappingProxyType
 from tilewright.errors import InternalError, SpecError
 from tilewright.machine.coords import Side
 from tilewright.machine.node import Link, reverse_link
-from tilewright.machine.topology.machine import Topology
+from tilewright.machine.topology.machine import HOST, Topology
 from tilewright.units import flit_ps
 
 Hop = tuple[int, int]
@@ -121,14 +121,14 @@ class RouteTable:
         topology = self.topology
         hops: _LevelHops = []
         at, goal = source, target
-        if source == topology.host:
+        if source == HOST:
             sip = self._sip_of(target)
             hops.append((topology.host_links[sip], self.levels.moving[Side.SOUTH]))
             at = topology.endpoints[sip]
-        if target == topology.host:
+        if target == HOST:
             goal = topology.endpoints[self._sip_of(source)]
         self._travel(hops, at, goal, spread)
-        if target == topology.host:
+        if target == HOST:
             link = reverse_link(topology.host_links[self._sip_of(source)])
             hops.append((link, self.levels.moving[Side.NORTH]))
         return tuple(hops)
@@ -170,7 +170,8 @@ class RouteTable:
         cube, goal_cube = topology.cube_of(at), topology.cube_of(goal)
         source_sip, target_sip = self._sip_of(at), self._sip_of(goal)
         if cube is not None and goal_cube is not None and source_sip == target_sip:
-            self._cross_mesh(hops, at, goal, spread)
+            at = self._cross_mesh(hops, at, goal, spread)
+            self._through(hops, goal_cube, at, goal, self.levels.last)
             return
         level = self.levels.moving[Side.SOUTH]
         if cube is not None:
@@ -185,7 +186,8 @@ class RouteTable:
         if goal_cube is None:
             self._through_io(hops, at, goal, (level, self.levels.moving[Side.NORTH]))
         else:
-            self._descend(hops, at, goal, level, spread)
+            at = self._descend(hops, at, goal, level, spread)
+            self._through(hops, goal_cube, at, goal, self.levels.last)
 
     def _through_io(self, hops: _LevelHops, one: int, other: int, levels: tuple[int, int]) -> None:
         """Over the crossbar of an IO chiplet; its two links may differ in level."""
@@ -193,8 +195,8 @@ class RouteTable:
         hops.append((inward[one], levels[0]))
         hops.append((reverse_link(inward[other]), levels[1]))
 
-    def _descend(self, hops: _LevelHops, at: int, goal: int, level: int, spread: int) -> None:
-        """From a node of the IO chiplet, south along the column of cubes, to a node of a cube."""
+    def _descend(self, hops: _LevelHops, at: int, goal: int, level: int, spread: int) -> int:
+        """From a node of the IO chiplet south along the column of cubes, onto the goal's die."""
         topology, grid = self.topology, self.topology.grid
         coord = grid.cube_coord(self._cube_of(goal))
         column, row = grid.cell(coord)
@@ -208,20 +210,19 @@ class RouteTable:
         at = topology.links[crossing].dst
         for _ in range(row):
             at = self._leave(hops, at, Side.SOUTH, spread)
-        self._arrive(hops, at, goal)
+        return at
 
-    def _cross_mesh(self, hops: _LevelHops, at: int, goal: int, spread: int) -> None:
-        """Along the row of cubes, then along the column."""
+    def _cross_mesh(self, hops: _LevelHops, at: int, goal: int, spread: int) -> int:
+        """Along the row of cubes, then along the column, onto the goal's die."""
         grid = self.topology.grid
         column, row = grid.cell(grid.cube_coord(self._cube_of(at)))
         goal_column, goal_row = grid.cell(grid.cube_coord(self._cube_of(goal)))
-        for _ in range(abs(goal_column - column)):
-            side = Side.EAST if goal_column > column else Side.WEST
+        along_row = Side.EAST if goal_column > column else Side.WEST
+        along_column = Side.SOUTH if goal_row > row else Side.NORTH
+        sides = [along_row] * abs(goal_column - column) + [along_column] * abs(goal_row - row)
+        for side in sides:
             at = self._leave(hops, at, side, spread)
-        for _ in range(abs(goal_row - row)):
-            side = Side.SOUTH if goal_row > row else Side.NORTH
-            at = self._leave(hops, at, side, spread)
-        self._arrive(hops, at, goal)
+        return at
 
     def _leave(self, hops: _LevelHops, at: int, side: Side, spread: int) -> int:
         """Through the die to a connection of one side and across; returns the facing one."""
@@ -229,26 +230,17 @@ class RouteTable:
         cube = self._cube_of(at)
         index = spread % topology.num_connections
         level = self.levels.moving[side]
-        base = topology.node_base[cube]
-        self._through(hops, cube, at - base, topology.die.connections[side][index], level)
+        connection = topology.node_base[cube] + topology.die.connections[side][index]
+        self._through(hops, cube, at, connection, level)
         crossing = topology.crossings[cube, side][index]
         hops.append((crossing, level))
         return topology.links[crossing].dst
 
-    def _arrive(self, hops: _LevelHops, at: int, goal: int) -> None:
-        cube = self._cube_of(goal)
-        base = self.topology.node_base[cube]
-        self._through(hops, cube, at - base, goal - base, self.levels.last)
-
     def _through(self, hops: _LevelHops, cube: int, one: int, other: int, level: int) -> None:
-        base = self.topology.link_base[cube]
-        hops += (
-            (base + link, level + sublevel) for link, sublevel in self.topology.die.leg(one, other)
-        )
-
-
-def build_routes(topology: Topology) -> RouteTable:
-    return RouteTable(topology, plan_levels(topology.die.layout.num_sublevels))
+        """Through a die, from node to node."""
+        base, first = self.topology.link_base[cube], self.topology.node_base[cube]
+        leg = self.topology.die.leg(one - first, other - first)
+        hops += ((base + link, level + sublevel) for link, sublevel in leg)
 
 
 def zero_load_ps(links: Iterable[Link], *, num_flits: int, flit_bytes: int) -> int:

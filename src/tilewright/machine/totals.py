@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import CubeCoord, Side
-from tilewright.machine.spec import DotArraySpec, GemmSpec, HbmSpec, MachineSpec, MeshSpec, RingSpec
+from tilewright.machine.spec import DotArraySpec, HbmSpec, MachineSpec, MeshSpec, RingSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,15 @@ class MachineTotals:
 
 def totals_of(machine: Machine) -> MachineTotals:
     spec, grid = machine.spec, machine.grid
-    hbm = spec.cube.hbm
+    hbm, gemm = spec.cube.hbm, spec.pe.gemm
+    depth = gemm.depth if isinstance(gemm, DotArraySpec) else 1
     nominal = hbm.channel_rate * hbm.pseudo_channels * grid.num_cubes
     return MachineTotals(
         num_sips=grid.num_sips,
         num_cubes=grid.num_cubes,
         num_pes=grid.num_pes,
-        f16_flop_per_s=_f16_flop_per_s(spec.pe.gemm) * grid.num_pes,
+        # a multiply-add is two; a systolic array has one in each cell
+        f16_flop_per_s=2 * gemm.rows * gemm.columns * depth * gemm.hz * grid.num_pes,
         hbm_bytes=hbm.capacity_bytes * grid.num_cubes,
         hbm_bytes_per_us=int(nominal),
         refreshed_hbm_bytes_per_us=int(nominal * usable_share(hbm)),
@@ -50,12 +52,6 @@ def totals_of(machine: Machine) -> MachineTotals:
 def slice_bytes_per_us(spec: MachineSpec) -> int:
     """Nominal rate of one PE's slice of the HBM, rounded down."""
     return int(spec.cube.hbm.channel_rate * spec.cube.hbm.pseudo_channels / spec.cube.pes)
-
-
-def _f16_flop_per_s(gemm: GemmSpec) -> int:
-    """A multiply-add is two; a systolic array has one in each cell."""
-    depth = gemm.depth if isinstance(gemm, DotArraySpec) else 1
-    return 2 * gemm.rows * gemm.columns * depth * gemm.hz
 
 
 def usable_share(hbm: HbmSpec) -> Fraction:
@@ -72,12 +68,11 @@ def usable_share(hbm: HbmSpec) -> Fraction:
 
 def _cube_bisection(machine: Machine) -> int:
     layout, noc = machine.routes.topology.die.layout, machine.spec.cube.noc
-    wires = [(wire.one, wire.other) for wire in layout.wires]
-    places = layout.routers
+    wires, places = layout.wires, layout.routers
     match noc:
         case MeshSpec() if noc.rows * noc.columns > 1:
-            rows = [place.row or 0 for place in places]
-            columns = [place.column or 0 for place in places]
+            rows = [place.name.row or 0 for place in places]
+            columns = [place.name.column or 0 for place in places]
             return _least_cut(wires, rows, columns) * noc.bytes_per_us
         case RingSpec() if noc.routers > 1:
             return _least_cut(wires, range(noc.routers)) * noc.bytes_per_us

@@ -47,6 +47,19 @@ class MemoryPlace(NamedTuple):
         return f"{place_name(where)}.{self.kind.value}"
 
 
+class Segments(NamedTuple):
+    """Segments of bytes at equal distances, in one memory or in virtual addresses."""
+
+    address: int
+    num_segments: int
+    segment_bytes: int
+    stride_bytes: int
+
+    @property
+    def end(self) -> int:
+        return self.address + (self.num_segments - 1) * self.stride_bytes + self.segment_bytes
+
+
 class VirtualRange(Extent):
     """Neighbouring virtual bytes, and as many again ``times`` times at equal distances."""
 
@@ -65,11 +78,6 @@ class RangeMapping:
     virtual: VirtualRange
     physical: PhysicalByte
     physical_step: int = 0  # from one range to the next, if they are several
-
-    def single(self) -> "Iterator[RangeMapping]":
-        """Yield each range by itself, in order."""
-        for place, virtual in enumerate(self.virtual.single()):
-            yield RangeMapping(virtual, PhysicalByte(self.physical + place * self.physical_step))
 
 
 Span = tuple[int, int, int]  # virtual bytes from, to, and what to add for the physical ones

@@ -72,7 +72,10 @@ class Allocator:
     def allocate(self, num_bytes: int, *, requester: str, alignment: int | None = None) -> int:
         """The offset of space for this many bytes; ``requester`` is named when there is none."""
         step = self._alignment if alignment is None else alignment
-        self._check_request(num_bytes, step, requester)
+        for what, value in (("bytes", num_bytes), ("bytes of alignment", step)):
+            if type(value) is not int or value < 1:
+                text = f"{value!r} {what} asked for by {requester}"
+                raise AllocationError(self.name, text, "an int of at least 1", "correct the size")
         found = self._holes.first_fit(num_bytes, step)
         if found is None:
             raise self._out_of_memory(num_bytes, step, requester)
@@ -113,27 +116,19 @@ class Allocator:
             self._holes.count,
         )
 
-    def _check_request(self, num_bytes: int, alignment: int, requester: str) -> None:
-        for what, value in (("bytes", num_bytes), ("bytes of alignment", alignment)):
-            if type(value) is not int or value < 1:
-                found = f"{value!r} {what} asked for by {requester}"
-                raise AllocationError(self.name, found, "an int of at least 1", "correct the size")
-
     def _out_of_memory(self, num_bytes: int, alignment: int, requester: str) -> OutOfMemoryError:
         now = self.statistics
+        largest = nlargest(MAX_NAMED, self.live, key=lambda taken: taken.num_bytes)
+        named = [f"{taken.requester} ({taken.num_bytes} bytes)" for taken in largest]
+        if len(self._live) > len(named):
+            named.append(f"{len(self._live) - len(named)} more")
         aligned = f" aligned to {alignment}" if alignment > 1 else ""
         found = (
             f"{num_bytes} bytes{aligned} asked for by {requester} with {now.free_bytes} of "
             f"{now.capacity_bytes} free, {now.largest_hole_bytes} in one hole, "
-            f"taken by {self._largest_text()}"
+            f"taken by {', '.join(named) or 'nobody'}"
         )
         return OutOfMemoryError(self.name, found, "a hole that fits", "free or shrink one of them")
-
-    def _largest_text(self) -> str:
-        largest = nlargest(MAX_NAMED, self.live, key=lambda taken: taken.num_bytes)
-        named = [f"{taken.requester} ({taken.num_bytes} bytes)" for taken in largest]
-        left = len(self._live) - len(named)
-        return ", ".join([*named, *([f"{left} more"] if left else [])]) or "nobody"
 
     def _wrong_free(self, offset: int, num_bytes: int, live: Allocation | None) -> AllocationError:
         found = f"a free of {num_bytes} bytes at {offset:#x}"

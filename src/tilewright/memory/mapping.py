@@ -254,7 +254,10 @@ def _nearest(viewer: PeCoord, homes: Sequence[PeCoord]) -> PeCoord:
 def _copies_by_range(
     name: str, shards: Sequence[ShardRange]
 ) -> Iterator[Mapping[PeCoord, RangeMapping]]:
-    """The copies of each range by their homes, in the order of ranges."""
+    """The copies of each range by their homes, in the order of ranges.
+
+    Ranges that overlap without being the same are refused.
+    """
     copies: dict[VirtualRange, dict[PeCoord, RangeMapping]] = {}
     for shard in shards:
         of_range = copies.setdefault(shard.mapping.virtual, {})
@@ -263,15 +266,10 @@ def _copies_by_range(
             raise RegistryError(name, found, "one", "place it once")
         of_range[shard.home] = shard.mapping
     ranges = sorted(copies)
-    _check_apart(name, ranges)
-    return (copies[virtual] for virtual in ranges)
-
-
-def _check_apart(name: str, ranges: Sequence[VirtualRange]) -> None:
-    """Refuse ranges that overlap without being the same."""
     both = RunIndex((each, each) for each in ranges).overlap()
     if both is not None:
         before, after = (VirtualRange(each.first, each.num_bytes) for each in both)
         found = f"shards of {before} and {after}"
         fix = "cut shards at the same bytes"
         raise RegistryError(name, found, "ranges that are apart, or copies of one", fix)
+    return (copies[virtual] for virtual in ranges)

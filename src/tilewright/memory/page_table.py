@@ -164,9 +164,15 @@ class PageTable:
         singles: list[_Entry] = []
         repeated = []
         for mapping in mappings:
-            self._check(mapping)
-            if mapping.virtual.times == 1:
-                singles.append(_span(mapping))
+            virtual = mapping.virtual
+            is_wrong = virtual.num_bytes < 1 or virtual.first < 0 or mapping.physical < 0
+            overlaps = virtual.times > 1 and virtual.step < virtual.num_bytes
+            if is_wrong or virtual.times < 1 or overlaps:
+                fix = "map at least one byte, and ranges that are apart"
+                raise RegistryError(self.name, f"a map of {mapping}", "bytes that there are", fix)
+            if virtual.times == 1:
+                shift = mapping.physical - virtual.first
+                singles.append((virtual.first, virtual.end, shift))
             else:
                 repeated.append(mapping)
         bands: list[_Entry] = [(band.low, band.high, band) for band in bands_of(repeated)]
@@ -181,8 +187,9 @@ class PageTable:
     def _with(self, new: list[_Entry]) -> list[_Entry]:
         if not new:
             return self.spans
-        if self._is_between(new):
-            place = bisect_right(self._starts, new[0][0])
+        place = bisect_right(self._starts, new[0][0])
+        is_behind = not place or self.spans[place - 1][1] <= new[0][0]
+        if is_behind and (place == len(self.spans) or new[-1][1] <= self.spans[place][0]):
             return [*self.spans[:place], *new, *self.spans[place:]]
         spans = sorted([*self.spans, *new], key=itemgetter(0))
         if any(after[0] < before[1] for before, after in pairwise(spans)):
@@ -191,13 +198,6 @@ class PageTable:
             if after[0] < before[1]:
                 raise self._mapped_twice(*((before, after) if before in new else (after, before)))
         return spans
-
-    def _is_between(self, new: list[_Entry]) -> bool:
-        """Whether all of these lie between two neighbours of those that there are."""
-        place = bisect_right(self._starts, new[0][0])
-        if place and self.spans[place - 1][1] > new[0][0]:
-            return False
-        return place == len(self.spans) or new[-1][1] <= self.spans[place][0]
 
     def unmap(self, ranges: Iterable[VirtualRange], shared: Shared | None = None) -> None:
         """Take out ranges as they were mapped; all of them, or none if one is not there."""
@@ -272,17 +272,6 @@ class PageTable:
         self._last = span
         return span
 
-    def _check(self, mapping: RangeMapping) -> None:
-        virtual = mapping.virtual
-        is_wrong = virtual.num_bytes < 1 or virtual.first < 0 or mapping.physical < 0
-        if (
-            is_wrong
-            or virtual.times < 1
-            or (virtual.times > 1 and virtual.step < virtual.num_bytes)
-        ):
-            fix = "map at least one byte, and ranges that are apart"
-            raise RegistryError(self.name, f"a map of {mapping}", "bytes that there are", fix)
-
     def _mapped_twice(self, span: _Entry, other: _Entry) -> RegistryError:
         virtual, taken = (_mapping(next(_spans(each))).virtual for each in (span, other))
         found = f"a map of {virtual} while {taken} are mapped"
@@ -315,11 +304,6 @@ def _spans(entry: _Entry) -> Iterator[Span]:
 def _one_by_one(entries: Iterable[_Entry]) -> list[_Entry]:
     """Without bands, since one has ranges between those of another."""
     return sorted((span for entry in entries for span in _spans(entry)), key=itemgetter(0))
-
-
-def _span(mapping: RangeMapping) -> Span:
-    virtual = mapping.virtual
-    return virtual.first, virtual.end, mapping.physical - virtual.first
 
 
 def _mapping(span: Span) -> RangeMapping:

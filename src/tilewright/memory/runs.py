@@ -6,6 +6,7 @@ A tensor of a terabyte that is dealt out page by page has millions of ranges, of
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Generic, NamedTuple, Self, TypeVar, overload
 
 Item = TypeVar("Item")
@@ -89,7 +90,7 @@ class RunIndex(Generic[Item]):
     """
 
     def __init__(self, entries: Iterable[tuple[Extent, Item]]) -> None:
-        ordered = [(extent, (item, 0)) for extent, item in sorted(entries, key=_extent_of)]
+        ordered = [(extent, (item, 0)) for extent, item in sorted(entries, key=itemgetter(0))]
         self._clusters = _clustered(ordered)
         if any(after.low < before.high for before, after in pairwise(self._clusters)):
             # extents that do not repeat together, one between the others
@@ -98,7 +99,7 @@ class RunIndex(Generic[Item]):
                 for extent, (item, _) in ordered
                 for place, each in enumerate(extent.single())
             ]
-            self._clusters = _clustered(sorted(single, key=_extent_of))
+            self._clusters = _clustered(sorted(single, key=itemgetter(0)))
         self._lows = [cluster.low for cluster in self._clusters]
 
     def overlap(self) -> tuple[Extent, Extent] | None:
@@ -146,10 +147,6 @@ class RunIndex(Generic[Item]):
             yield range(start, span.stop)
 
 
-def _extent_of(entry: tuple[Extent, object]) -> Extent:
-    return entry[0]
-
-
 def _clustered(entries: Iterable[tuple[Extent, tuple[Item, int]]]) -> list[_Cluster[Item]]:
     """Return extents, which are in order, by those that repeat together."""
     clusters: list[_Cluster[Item]] = []
@@ -194,11 +191,6 @@ class Repeat(NamedTuple):
         """Return the same ranges further on."""
         moved = tuple(range(each.start + by, each.stop + by) for each in self.pattern)
         return Repeat(self.base + by, self.period, self.times, moved)
-
-    def of(self, repetition: int) -> "Repeat":
-        """Return one of the repetitions."""
-        moved = self.shifted(repetition * self.period)
-        return moved._replace(times=1)
 
     def __str__(self) -> str:
         return f"{self.times} times {len(self.pattern)} ranges, {self.period} bytes apart"

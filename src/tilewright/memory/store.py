@@ -7,7 +7,6 @@ from tilewright.errors import InternalError, MemoryAccessError
 from tilewright.memory.store_arena import Arena, Fills, pieces_of, repeated_word, word_of
 
 Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 ARENA_SHIFT = 24  # 16 MiB: a tile of a large matrix mostly lies in one arena
 ARENA_BYTES = 1 << ARENA_SHIFT
@@ -31,24 +30,19 @@ class ByteStore:
     [b'ti', b'wr', b'ht']
     """
 
-    __slots__ = ("_arenas", "_fills", "_written", "capacity_bytes", "name")
+    __slots__ = ("_arenas", "_fills", "capacity_bytes", "name")
 
     arena_shift = ARENA_SHIFT
+    is_plain = True  # its bytes may be reached through arenas, without a word to the store
 
-    def __init__(self, name: str, capacity_bytes: int, *, tracks_writes: bool = False) -> None:
+    def __init__(self, name: str, capacity_bytes: int) -> None:
         self.name = name
         self.capacity_bytes = capacity_bytes
         self._arenas: dict[int, Arena] = {}
         self._fills = Fills()  # of chunks that no arena has, or that are flagged there
-        self._written: dict[int, Arena] | None = {} if tracks_writes else None
 
     def __repr__(self) -> str:
         return f"<ByteStore {self.name!r}, {self.arena_bytes} of {self.capacity_bytes} bytes>"
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether its bytes may be reached through arenas, without a word to the store."""
-        return self._written is None
 
     @property
     def chunk_bytes(self) -> int:
@@ -77,7 +71,7 @@ class ByteStore:
         arena, chunk = self._arenas[number], inside // size
         word = self._fills.word_at(address // size)
         np.frombuffer(arena.data, BYTE, size, chunk * size)[...] = repeated_word(word, 0, size)
-        arena.note_filled(chunk, False)
+        arena.note_filled(range(chunk, chunk + 1), False)
 
     def _chunks_of(self, number: int) -> range:
         count = ARENA_BYTES // self.chunk_bytes
@@ -87,8 +81,8 @@ class ByteStore:
         arena = self._arenas[number] = Arena(ARENA_BYTES, self.chunk_bytes)
         chunks = self._chunks_of(number)
         if self._fills.overlaps(chunks):
-            for chunk in chunks:
-                arena.note_filled(chunk - chunks.start, any(self._fills.word_at(chunk)))
+            for place, chunk in enumerate(chunks):
+                arena.note_filled(range(place, place + 1), any(self._fills.word_at(chunk)))
         return arena
 
     @property
@@ -131,10 +125,8 @@ class ByteStore:
             inside = address - (number << ARENA_SHIFT)
             out[...] = np.ndarray((count, width), BYTE, arena.data, inside, (stride_bytes, 1))
 
-    def write_segments(
-        self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None = None
-    ) -> None:
-        """The reverse. With a ``mask`` of the shape of ``data``, only bytes where it is true."""
+    def write_segments(self, data: Bytes, address: int, stride_bytes: int) -> None:
+        """The reverse."""
         count, width = data.shape
         if not count:
             return
@@ -143,12 +135,13 @@ class ByteStore:
         if low < 0 or high + width > self.capacity_bytes or data.dtype is not BYTE:
             self._check(data, low, high + width)
         if -width < stride_bytes < width and count > 1:
-            self._write_one_by_one(data, address, stride_bytes, mask)
+            # they overlap: NumPy would write them in an order of its own
+            for row in range(count):
+                self.write_segments(data[row : row + 1], address + row * stride_bytes, width)
             return
         number = low >> ARENA_SHIFT
-        is_plain = mask is None and self._written is None
-        if number != high + width - 1 >> ARENA_SHIFT or not is_plain:
-            self._write_pieces(data, address, stride_bytes, mask)
+        if number != high + width - 1 >> ARENA_SHIFT:
+            self._write_pieces(data, address, stride_bytes)
             return
         arena = self._arenas.get(number) or self._new_arena(number)
         if arena.has_filled:
@@ -162,7 +155,7 @@ class ByteStore:
             raise self._outside(address, num_bytes)
         word, size, end = word_of(element, address), self.chunk_bytes, address + num_bytes
         chunks = range(-(-address // size), end // size)
-        if word is None or self._written is not None or not chunks:
+        if word is None or not chunks:
             self._fill_bytes(address, num_bytes, element)
             return
         self._fill_bytes(address, chunks.start * size - address, element)
@@ -170,16 +163,13 @@ class ByteStore:
         phase = done % len(element)
         self._fill_bytes(address + done, num_bytes - done, element[phase:] + element[:phase])
         self._fills.set(chunks, word)
-        for number in [each for each in self._arenas if self._overlaps(each, chunks)]:
+        for number, arena in self._arenas.items():
             own = self._chunks_of(number)
             both = range(max(own.start, chunks.start), min(own.stop, chunks.stop))
-            inside = range(both.start - own.start, both.stop - own.start)
-            self._arenas[number].clear(inside)
-            self._arenas[number].note_all_filled(inside, any(word))
-
-    def _overlaps(self, number: int, chunks: range) -> bool:
-        own = self._chunks_of(number)
-        return own.start < chunks.stop and chunks.start < own.stop
+            if both:
+                inside = range(both.start - own.start, both.stop - own.start)
+                arena.clear(inside)
+                arena.note_filled(inside, any(word))
 
     def _fill_bytes(self, address: int, num_bytes: int, element: bytes) -> None:
         """Write out a fill, an arena at a time."""
@@ -188,19 +178,6 @@ class ByteStore:
             size = min(step, num_bytes - done)
             data = np.frombuffer(element * (-(-size // len(element))), BYTE, size)
             self.write_segments(data.reshape(1, -1), address + done, size)
-
-    def is_written(self, address: int, num_bytes: int) -> bool:
-        """Whether each of these bytes was ever written; only a store that tracks writes knows."""
-        if self._written is None:
-            fix = "build the store with tracks_writes=True"
-            raise InternalError(self.name, "no track of writes", "one", fix)
-        if num_bytes < 0 or address < 0 or address + num_bytes > self.capacity_bytes:
-            raise self._outside(address, num_bytes)
-        for piece in pieces_of(address, 1, num_bytes, num_bytes, ARENA_BYTES):
-            written = self._written.get(piece.unit)
-            if written is None or not piece.of(written.data, num_bytes).all():
-                return False
-        return True
 
     def _read_pieces(self, out: Bytes, address: int, stride_bytes: int) -> None:
         count, width = out.shape
@@ -239,32 +216,14 @@ class ByteStore:
             if self._arenas[piece.unit // per_arena].is_filled(piece.unit % per_arena):
                 self.write_out(piece.unit * size)
 
-    def _write_pieces(
-        self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None
-    ) -> None:
+    def _write_pieces(self, data: Bytes, address: int, stride_bytes: int) -> None:
         count, width = data.shape
         for piece in pieces_of(address, count, width, stride_bytes, ARENA_BYTES):
-            where = True if mask is None else mask[piece.part]
             arena = self._arenas.get(piece.unit) or self._new_arena(piece.unit)
             if arena.has_filled:
                 start = piece.unit * ARENA_BYTES + piece.inside
                 self._write_out_all(start, *piece.shape, stride_bytes)
-            np.copyto(piece.of(arena.data, stride_bytes), data[piece.part], where=where)
-            if self._written is not None:
-                if piece.unit not in self._written:
-                    self._written[piece.unit] = Arena(ARENA_BYTES, self.chunk_bytes)
-                written = self._written[piece.unit].data
-                np.copyto(piece.of(written, stride_bytes), 1, where=where)
-
-    def _write_one_by_one(
-        self, data: Bytes, address: int, stride_bytes: int, mask: Mask | None
-    ) -> None:
-        """Segments that overlap: NumPy would write them in an order of its own."""
-        width = data.shape[1]
-        for row in range(len(data)):
-            rows = slice(row, row + 1)
-            part = None if mask is None else mask[rows]
-            self.write_segments(data[rows], address + row * stride_bytes, width, part)
+            piece.of(arena.data, stride_bytes)[...] = data[piece.part]
 
     def _check(self, data: Bytes, low: int, high: int) -> None:
         if data.dtype != BYTE:

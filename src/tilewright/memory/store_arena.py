@@ -118,11 +118,7 @@ class Arena:
     def is_filled(self, chunk: int) -> bool:
         return self.flags[1 + chunk] != 0
 
-    def note_filled(self, chunk: int, is_filled: bool) -> None:
-        self.flags[1 + chunk] = is_filled
-        self.flags[0] = 1 in self.flags[1:]
-
-    def note_all_filled(self, chunks: range, is_filled: bool) -> None:
+    def note_filled(self, chunks: range, is_filled: bool) -> None:
         self.flags[1 + chunks.start : 1 + chunks.stop] = bytes([is_filled]) * len(chunks)
         self.flags[0] = 1 in self.flags[1:]
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
-from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -28,7 +27,7 @@ from tilewright.runtime.placement.policy import DPPolicy, LayoutWord
 from tilewright.runtime.request import Request
 from tilewright.runtime.tensor.array import resolve_elements
 from tilewright.runtime.tensor.storage import DeviceStorage
-from tilewright.runtime.tensor.tensor import Tensor, device_tensor
+from tilewright.runtime.tensor.tensor import Tensor
 from tilewright.runtime.transfer import Bytes, read_parts, send_mapping, write_parts
 
 MAX_NAMES = 4
@@ -64,7 +63,12 @@ class OneRowNote:
 
     def add(self, placement: Placement, targets: Targets) -> None:
         """Name a tensor if it is such a one."""
-        if len(placement.shape) != 1 or not placement.shards or not _divides(placement, targets):
+        # whether a level of the policy has several units to divide rows among
+        divides_rows = any(
+            level.layout is LayoutWord.ROW_WISE and (level.num_units or len(units)) > 1
+            for level, units in zip(placement.policy.levels, targets, strict=True)
+        )
+        if len(placement.shape) != 1 or not placement.shards or not divides_rows:
             return
         homes = placement.homes
         where = place_name(homes[0]) if len(homes) == 1 else f"{len(homes)} PEs each"
@@ -90,14 +94,6 @@ class OneRowNote:
         )
 
 
-def _divides(placement: Placement, targets: Targets) -> bool:
-    """Return whether a level of the policy has several units to divide rows among."""
-    return any(
-        level.layout is LayoutWord.ROW_WISE and (level.num_units or len(units)) > 1
-        for level, units in zip(placement.policy.levels, targets, strict=True)
-    )
-
-
 class Deployments:
     """``targets_of`` says what a policy may use now; without data floats have no bytes."""
 
@@ -110,15 +106,9 @@ class Deployments:
         self._pool = Pool(driver.space, driver.memory.allocator, driver.memory.physical)
         self._num_tensors = 0
         self._tensors: WeakSet[Tensor] = WeakSet()
-        self._live: dict[int, TensorPages] = {}  # by where they start
         self._orphans: list[TensorPages] = []  # of tensors that nobody has any more
         self.notes = Notes()  # for people
         self._one_row = OneRowNote(self.notes)
-
-    @property
-    def live(self) -> tuple[TensorPages, ...]:
-        """The memory of all tensors that were not freed."""
-        return (*self._live.values(), *self._orphans)
 
     def device_pes(self) -> list[PeCoord]:
         """Return the PEs of the caller's current device, in the order of their coordinates."""
@@ -160,10 +150,12 @@ class Deployments:
         parts = [
             MemoryPart(piece.place, piece.offset, len(piece.span))
             for shard in tensor.placement.shards
-            for piece in self._live[tensor.address].pieces(shard.home)
+            for piece in self._driver.tensors[tensor.address].pieces(shard.home)
         ]
         has_bytes = self._carries_data or not dtype.is_floating()
-        fill = _word(element, dtype) if has_bytes else None
+        # eight bytes are a whole number of elements of every dtype
+        word = np.full(64 // dtype.bits, element, dtype.storage)
+        fill = bytes_of_elements(word, dtype).tobytes() if has_bytes else None
         what = f"fill of tensor {tensor.name!r}"
         writes = write_parts(self._driver, what, [(part, fill) for part in parts], timed=timed)
         self._driver.wait_all(requests if writes is None else [*requests, writes])
@@ -187,10 +179,10 @@ class Deployments:
         placement = place(name, shape, dtype, dp, targets, self._driver.page_bytes)
         pages = take_pages(placement, self._pool, sight, targets.cubes)
         self._one_row.add(placement, targets)
-        self._live[pages.base] = self._driver.tensors[pages.base] = pages
+        self._driver.tensors[pages.base] = pages
         for home in placement.homes:
             # there before a launch that nobody wrote for
-            self._driver.memory.number(pages.place(home))
+            self._driver.memory.number(placement.memory_of(home))
         if self._driver.watch is not None:
             self._driver.watch.note_tensor(pages)
         requests = [
@@ -198,7 +190,8 @@ class Deployments:
             for message in pages.mapping.map_messages()
         ]
         has_values = self._carries_data or not dtype.is_floating()
-        tensor = device_tensor(DeviceStorage(pages, self, has_values=has_values), self)
+        storage = DeviceStorage(pages, self, has_values=has_values)
+        tensor = Tensor(name, shape, dtype, storage, self)
         self._tensors.add(tensor)
         return tensor, requests
 
@@ -240,7 +233,6 @@ class Deployments:
         except BaseException:
             self.abandon(pages)
             raise
-        del self._live[pages.base]
         self._give_back([pages])
 
     def free_all(self) -> None:
@@ -253,8 +245,7 @@ class Deployments:
 
     def abandon(self, pages: TensorPages) -> None:
         """For a finalizer, which may run anywhere: note what `reclaim` gives back."""
-        if self._live.get(pages.base) is pages:
-            self._orphans.append(self._live.pop(pages.base))
+        self._orphans.append(pages)
 
     def reclaim(self) -> None:
         """Give back the memory of tensors that went away."""
@@ -284,9 +275,4 @@ class Deployments:
     def _return_memory(self, all_pages: Sequence[TensorPages]) -> None:
         for pages in all_pages:
             del self._driver.tensors[pages.base]
-            give_back_pages(pages, self._pool)
-
-
-def _word(element: np.ndarray[Any, Any], dtype: DType) -> bytes:
-    """Return eight bytes of equal elements: a whole number of elements of every dtype."""
-    return bytes_of_elements(np.full(64 // dtype.bits, element, dtype.storage), dtype).tobytes()
+            give_back_pages(pages.placement, pages.base, pages.homes, self._pool)

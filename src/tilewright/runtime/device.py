@@ -3,27 +3,25 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tilewright import language
 from tilewright.device.build import Device, build_device
 from tilewright.device.command import CommandPath
-from tilewright.device.mmu import Mmu
+from tilewright.device.dma import Mmu
 from tilewright.engine import AUTO, Auto, Engine, EngineKind
 from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub
 from tilewright.errors import DeviceError, TilewrightError
 from tilewright.executor.effect import EffectLog, Storage
-from tilewright.executor.launcher import Launcher, MmuOf
+from tilewright.executor.launcher import Launcher
 from tilewright.executor.quiet import quiet_values, rare_collections
-from tilewright.executor.run import Memory, build_effect_log
+from tilewright.executor.run import Memory
 from tilewright.machine.address import Location, PhysicalAddress, SubUnit
 from tilewright.machine.build import Machine
-from tilewright.machine.coords import CubeCoord, PeCoord
+from tilewright.machine.coords import PeCoord, SipCoord
 from tilewright.machine.node import place_name
 from tilewright.machine.spec import MmuSpec
 from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.allocator import Allocator
 from tilewright.memory.page_table import PageTable
-from tilewright.memory.sanitizer.tensor import TensorBook
 from tilewright.memory.store import ByteStore
 
 _KINDS = {SubUnit(kind.value): kind for kind in MemoryKind}  # the others are no memories
@@ -73,10 +71,6 @@ class DeviceMemory:
         location = Location(SubUnit(place.kind.value), where, offset)
         return self.machine.addresses.encode(location).value
 
-    def build_effect_log(self, kind: EngineKind) -> EffectLog:
-        """Build a log of what accesses on an engine do to these memories, at their times."""
-        return build_effect_log(kind, self.memories)
-
     def locate(self, physical: int) -> tuple[int, int, int]:
         """The memory that a physical byte is in, its address there, and the bytes from it on."""
         layout = self.machine.addresses
@@ -96,15 +90,12 @@ class DeviceMemory:
         """The same, by the memory's name; what is no memory of programs is refused."""
         location = self.machine.addresses.decode(PhysicalAddress(physical))
         kind = _KINDS.get(location.unit)
-        match location.where:
-            case PeCoord() as pe if kind is not None:
-                return MemoryPlace(kind, pe), location.offset
-            case CubeCoord(sip=sip, cube=cube) if kind is not None:
-                return MemoryPlace(kind, PeCoord(sip, cube, 0)), location.offset
-            case _:
-                found = f"physical {physical:#x} in {location.unit.value}"
-                fix = "correct the address"
-                raise DeviceError("access", found, "an address in HBM, SRAM or TCM", fix)
+        where = location.where
+        if kind is None or isinstance(where, SipCoord):
+            found, fix = f"physical {physical:#x} in {location.unit.value}", "correct the address"
+            raise DeviceError("access", found, "an address in HBM, SRAM or TCM", fix)
+        pe = where if isinstance(where, PeCoord) else PeCoord(where.sip, where.cube, 0)
+        return MemoryPlace(kind, pe), location.offset
 
 
 class Mmus(dict[PeCoord, Mmu]):
@@ -145,29 +136,6 @@ def build_device_at(
     return device
 
 
-def build_launcher(
-    device: Device,
-    path: CommandPath,
-    memory: DeviceMemory,
-    mmu_of: MmuOf,
-    tensors: Callable[[], TensorBook],
-) -> Launcher:
-    """Build what starts kernels on the PEs of a device.
-
-    ``tensors`` describes the tensors that have memory; it is called for the text of an error.
-    """
-    return Launcher(
-        device,
-        memory.memories,
-        memory.locate,
-        mmu_of,
-        vars(language),
-        path.pe,
-        memory.tcm_used_bytes,
-        tensors,
-    )
-
-
 def apply_served(effects: EffectLog, engine: Engine, error: BaseException) -> None:
     """Apply what memories had served when a run ended with ``error``.
 
@@ -181,38 +149,18 @@ def apply_served(effects: EffectLog, engine: Engine, error: BaseException) -> No
 
 
 @dataclass(slots=True)
-class _HostEffect:
-    """An effect that removes itself from those that are under way when it happens."""
+class HostEffect:
+    """Something that the host has asked for; an error in a kernel does not lose it.
+
+    It removes itself from the effects that are under way when it happens.
+    """
 
     act: Callable[[], object]
     changes: bool  # memories or page tables
-    under_way: "dict[int, _HostEffect]"
+    under_way: "dict[int, HostEffect]"  # by number in the log of a device
     number: int = -1
 
     def apply(self) -> bool:
         del self.under_way[self.number]
         self.act()
         return self.changes
-
-
-@dataclass(slots=True)
-class HostEffects:
-    """Effects that the host has asked for, by their numbers in a device's log.
-
-    An error in a kernel does not lose them.
-    """
-
-    _under_way: dict[int, _HostEffect] = field(default_factory=dict)
-
-    def add(
-        self, log: EffectLog, act: Callable[[], object], what: str, *, changes: bool = True
-    ) -> int:
-        """Add an effect to the log; return the number that its task reports once served."""
-        effect = _HostEffect(act, changes, self._under_way)
-        effect.number = log.add(effect, 1, what)
-        self._under_way[effect.number] = effect
-        return effect.number
-
-    def apply_all(self, log: EffectLog, at_ps: int) -> None:
-        """Let all that is under way happen now, in the order in which it was asked for."""
-        log.apply([(at_ps, number) for number in sorted(self._under_way)])

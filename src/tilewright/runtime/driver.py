@@ -6,7 +6,7 @@ outermost caller drives the clock. An error inside ends all that is under way, a
 runs on a device that was built anew (ADR 0020).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,25 +23,24 @@ from tilewright.engine.spec import Limits
 from tilewright.errors import (
     DeadlockError,
     EngineError,
-    InternalError,
     LaunchEndedError,
     TilewrightError,
 )
-from tilewright.executor.effect import EffectLog
-from tilewright.executor.launcher import Launcher, MmuOf
+from tilewright.executor.effect import WatchedEffectLog
+from tilewright.executor.launcher import Launcher
 from tilewright.executor.post import Post
 from tilewright.executor.quiet import quiet_values
+from tilewright.executor.run import build_effect_log
 from tilewright.machine.build import Machine
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.allocator import QuarantinedSpace, VirtualSpace, virtual_capacity_bytes
 from tilewright.runtime.device import (
     DeviceMemory,
-    HostEffects,
+    HostEffect,
     Mmus,
     RunningDevice,
     apply_served,
     build_device_at,
-    build_launcher,
 )
 from tilewright.runtime.host_watch import HostWatch, book_of, check_host_call
 from tilewright.runtime.placement.pages import TensorPages
@@ -106,14 +105,14 @@ class Driver:
         self.tensors: dict[int, TensorPages] = {}  # that have memory, by where they start
         self.requests = RequestBook()
         self._deliveries: dict[int, Delivery] = {}  # of commands under way, by request
-        self._host_effects = HostEffects()
+        self._host_effects: dict[int, HostEffect] = {}  # under way, by number in the log
         self.reports: list[LaunchReport] = []  # of launches that are over, in that order
-        self._pes: dict[tuple[PeCoord, ...], tuple[PeCoord, ...]] = {}  # that launches ran on
+        self.pes: dict[tuple[PeCoord, ...], tuple[PeCoord, ...]] = {}  # launches share them
         self.observer: Observer | None = None
-        self._installed: dict[PeCoord, Post] = {}  # the rings that came last
+        self.installed: dict[PeCoord, Post] = {}  # the rings that came last
         self._end_listeners: list[WeakMethod[Callable[[], None]]] = []
         self.num_ends = 0  # errors that have ended a device
-        self.mmus = Mmus(machine.spec.pe.mmu)
+        self.mmus = Mmus(machine.spec.pe.mmu)  # each with a page table of its own
         self._choice = choice
         self._ended: _Ended = _Ended()  # what is left of the devices before this one
         self._hubs: WeakSet[Hub] = WeakSet()  # whose programs end with the driver
@@ -127,13 +126,15 @@ class Driver:
         events_left = max(0, self.limits.events - self._ended.num_events)
         device.engine.core.set_limits(events_left, self.limits.time_ps)
         if self.watch is None:
-            effects = self.memory.build_effect_log(device.engine.kind)
+            effects = build_effect_log(device.engine.kind, self.memory.memories)
         else:
-            effects = self.watch.renew_effects()
+            effects = self.watch.effects = WatchedEffectLog()
         path = CommandPath(device)
         hub = Hub(device.engine, effects.apply, first_number=self._ended.next_program)
-        tensors = partial(book_of, self.tensors.values())
-        launcher = build_launcher(device, path, self.memory, self.mmu, tensors)
+        launcher = Launcher(
+            path, self.memory.memories, self.memory.locate, self.mmus,
+            self.memory.tcm_used_bytes, partial(book_of, self.tensors.values()),
+        )  # fmt: skip
         self._hubs.add(hub)
         return RunningDevice(device, path, effects, hub, launcher)
 
@@ -151,14 +152,6 @@ class Driver:
     def device(self) -> Device:
         """The device of ``running``, and so are the following."""
         return self.running.device
-
-    @property
-    def path(self) -> CommandPath:
-        return self.running.path
-
-    @property
-    def effects(self) -> EffectLog:
-        return self.running.effects
 
     @property
     def hub(self) -> Hub:
@@ -182,37 +175,19 @@ class Driver:
             0 if running is None else running.device.engine.core.events
         )
 
-    @property
-    def mmu(self) -> MmuOf:
-        """Returns the MMU of a PE, with a page table of its own."""
-        return self.mmus.__getitem__
-
-    def install_rings(self, post: Post, pes: Iterable[PeCoord]) -> None:
-        """Make rings the default of later launches on these PEs, in the place of earlier ones."""
-        self._installed.update(dict.fromkeys(pes, post))
-
-    def installed_on(self, pes: Iterable[PeCoord]) -> dict[PeCoord, Post]:
-        """Return the rings that were installed last, for those of the PEs that have any."""
-        return {pe: self._installed[pe] for pe in pes if pe in self._installed}
-
     # -- requests --------------------------------------------------------------------------------
 
-    def submit(
-        self, what: str, graph: TaskGraph, *, end: int | None = None, after: Iterable[Request] = ()
-    ) -> Request:
-        """Hand over the tasks of a request, which is complete when ``end`` is (else the last)."""
-        request = self._new_request(what)
-        self._hand_over(request, graph, end, [other.end_task for other in after])
-        return request
+    def submit(self, what: str, graph: TaskGraph) -> Request:
+        """Hand over the tasks of a request, which is complete when the last of them is."""
+        if not len(graph):
+            graph.timer()
+        return self._submit(what, graph, len(graph) - 1, ())[0]
 
     def deliver(
         self, what: str, delivery: Delivery, after: Iterable[Request] = ()
     ) -> tuple[Request, dict[PeCoord, int]]:
         """Send a command; the tasks by which PEs have it, by their ids."""
-        request = self._new_request(what)
-        first = self._hand_over(
-            request, delivery.graph, delivery.end, [other.end_task for other in after]
-        )
+        request, first = self._submit(what, delivery.graph, delivery.end, after)
         engine = self.device.engine
         self._deliveries[request.request_id] = delivery
         return request, {
@@ -220,35 +195,47 @@ class Driver:
             for pe, task in delivery.arrivals.items()
         }
 
+    def tell(
+        self,
+        what: str,
+        num_entries: Mapping[PeCoord, int],
+        *,
+        is_shared: bool,
+        effects: Mapping[PeCoord, int] | None = None,
+        after: Iterable[Request] = (),
+    ) -> Request:
+        """Send a command that each PE answers as soon as it is there."""
+        path = self.running.path
+        delivery = path.deliver(num_entries, is_shared=is_shared, effects=effects)
+        for pe in num_entries:
+            path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
+        return self.deliver(what, delivery, after)[0]
+
     def add_host_effect(self, act: Callable[[], object], what: str, *, changes: bool = True) -> int:
         """Return the number of what the host does to memory or page tables once a task is served.
 
         An error in a kernel does not stop it: what is under way then happens at once. ``changes``
         says whether anything is other than before.
         """
-        return self._host_effects.add(self.effects, act, what, changes=changes)
+        effect = HostEffect(act, changes, self._host_effects)
+        effect.number = self.running.effects.add(effect, 1, what)
+        self._host_effects[effect.number] = effect
+        return effect.number
 
-    def _new_request(self, what: str) -> Request:
+    def _submit(
+        self, what: str, graph: TaskGraph, end: int, after: Iterable[Request]
+    ) -> tuple[Request, int]:
+        """Make a request of tasks, which is complete when ``end`` is; tell where they begin."""
         check_host_call(what)
+        hub, engine = self.hub, self.device.engine
         number = self.requests.num_requests
-        hub, name = self.hub, f"request {number} ({what})"
-        program = hub.spawn(_follow, hub, ref(self), number, name=name)
+        program = hub.spawn(_follow, hub, ref(self), number, name=f"request {number} ({what})")
         request = Request(number, self.correlation_id, what, self.now_ps, program, self._worker)
         self.requests.add(request)
-        return request
-
-    def _hand_over(
-        self, request: Request, graph: TaskGraph, end: int | None, after: Sequence[int]
-    ) -> int:
-        engine = self.device.engine
-        if not len(graph):
-            graph.timer()
-        if request.program is None:
-            raise InternalError(request.what, "a complete request", "a new one", "report this")
-        first = engine.submit(graph, owner=request.program.number, after=tuple(after))
-        last = len(graph) - 1 if end is None else end
-        request.end_task = engine.task_id(graph, first, last)
-        return first
+        tasks = tuple(other.end_task for other in after)
+        first = engine.submit(graph, owner=program.number, after=tasks)
+        request.end_task = engine.task_id(graph, first, end)
+        return request, first
 
     def _complete(self, request: Request) -> None:
         """Note that the last task of a request has ended; who waits for it goes on."""
@@ -257,15 +244,11 @@ class Driver:
             self.requests.note_success(request)
         delivery = self._deliveries.pop(request.request_id, None)
         if delivery is not None:
-            self.path.end(delivery)
+            self.running.path.end(delivery)
         if request.signal is not None:
             self.device.engine.raise_signal(request.signal)
             self.device.engine.remove_signal(request.signal)
             request.signal = None
-
-    def shared_pes(self, pes: tuple[PeCoord, ...]) -> tuple[PeCoord, ...]:
-        """Return the PEs of a launch; all launches on the same PEs share one tuple."""
-        return self._pes.setdefault(pes, pes)
 
     def note_launch(self, report: LaunchReport) -> None:
         """A launch is over."""
@@ -376,7 +359,7 @@ class Driver:
             running.hub.next_number, running.hub.observe,
         )  # fmt: skip
         apply_served(running.effects, engine, error)
-        self._host_effects.apply_all(running.effects, self.now_ps)
+        running.effects.apply([(self.now_ps, number) for number in sorted(self._host_effects)])
         for mmu in self.mmus.values():
             mmu.flush()
         self._deliveries.clear()

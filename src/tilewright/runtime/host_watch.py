@@ -11,7 +11,7 @@ import tilewright
 from tilewright.device.dma import Access
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
-from tilewright.language.dtype import DType, int4
+from tilewright.executor.layout import item_bits
 from tilewright.language.executor import program_here
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.address import VirtualRange
@@ -58,15 +58,7 @@ def watched_tensor(pages: TensorPages) -> WatchedTensor:
 
 def book_of(tensors: Iterable[TensorPages]) -> TensorBook:
     """Return a book of these tensors, for the text of one error."""
-    book = TensorBook()
-    for pages in tensors:
-        book.add(watched_tensor(pages))
-    return book
-
-
-def item_bits(dtype: DType) -> int:
-    """Return the bits that an element has in memory."""
-    return dtype.bits if dtype is int4 else 8 * dtype.storage.itemsize
+    return TensorBook(map(watched_tensor, tensors))
 
 
 class HostWatch:
@@ -74,15 +66,10 @@ class HostWatch:
 
     def __init__(self, now_ps: Callable[[], int]) -> None:
         self.sanitizer = Sanitizer()
-        self.effects = WatchedEffectLog()
+        self.effects = WatchedEffectLog()  # of the device that there is now
         self._now_ps = now_ps
         self._tensors: dict[int, WatchedTensor] = {}  # by where they start
         self._launches: dict[Request, Launch] = {}  # that the host has not waited for
-
-    def renew_effects(self) -> WatchedEffectLog:
-        """Begin a log of effects for a device that has none yet."""
-        self.effects = WatchedEffectLog()
-        return self.effects
 
     # -- tensors ---------------------------------------------------------------------------------
 
@@ -144,9 +131,6 @@ class WatchedTransfer:
         self.watch.effects.watch(
             served, 1, lambda at_ps: sanitizer.complete(access, at_ps), self.launch.name
         )
-
-    def note_request(self, request: Request) -> None:
-        self.watch.note_request(request, self.launch)
 
 
 def host_line() -> str:

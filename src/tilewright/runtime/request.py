@@ -59,12 +59,7 @@ class Request:
         if not self.failures:
             return Completion(ok=True, completed_ps=self.completed_ps)
         first = self.failures[0]
-        return Completion(
-            ok=False,
-            completed_ps=self.completed_ps,
-            error_code=type(first).__name__,
-            error_message=str(first),
-        )
+        return Completion(False, self.completed_ps, type(first).__name__, str(first))
 
     def complete(self, now_ps: int) -> None:
         """Note that the request is over, tell its listeners, and keep how it went alone."""

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.device.dma import Access
-from tilewright.device.mmu import Mmu
+from tilewright.device.dma import Access, Mmu
 from tilewright.engine import TaskGraph
 from tilewright.engine.core import NO_EFFECT
 from tilewright.errors import TilewrightError
@@ -37,17 +36,17 @@ def write_parts(
     ``bytes`` are an element that fills its part, an array is what the part becomes. Untimed, they
     are there at once and no request is made.
     """
-    acts = [_write(driver, part, data) for part, data in parts]
+    acts: list[Act | None] = []
+    for part, data in parts:
+        storage = driver.memory.storage(part.place)
+        if data is None:
+            acts.append(None)
+        elif isinstance(data, np.ndarray):
+            row = data.reshape(1, -1)
+            acts.append(partial(storage.write_segments, row, part.offset, data.size))
+        else:
+            acts.append(partial(storage.fill, part.offset, part.num_bytes, data))
     return _move(driver, what, [part for part, _ in parts], acts, Access.WRITE, timed)
-
-
-def _write(driver: Driver, part: MemoryPart, data: Bytes | bytes | None) -> Act | None:
-    if data is None:
-        return None
-    storage = driver.memory.storage(part.place)
-    if isinstance(data, np.ndarray):
-        return partial(storage.write_segments, data.reshape(1, -1), part.offset, data.size)
-    return partial(storage.fill, part.offset, part.num_bytes, data)
 
 
 def read_parts(
@@ -93,7 +92,7 @@ def _move(
     graph.timer(after=tuple(ends))
     request = driver.submit(what, graph)
     if watched is not None:
-        watched.note_request(request)
+        watched.watch.note_request(request, watched.launch)
     return request
 
 
@@ -110,9 +109,7 @@ def pe_dma(driver: Driver, what: str, pe: PeCoord, part: MemoryPart, access: Acc
     return driver.submit(what, graph)
 
 
-def send_mapping(
-    driver: Driver, what: str, message: MapMsg | UnmapMsg, after: Sequence[Request] = ()
-) -> Request:
+def send_mapping(driver: Driver, what: str, message: MapMsg | UnmapMsg) -> Request:
     """Send one message to all PEs that it is for; it takes effect at each of them as it arrives."""
     target = message.target
     pes = [
@@ -125,16 +122,13 @@ def send_mapping(
     shared = Shared()
     effects = {
         pe: driver.add_host_effect(
-            partial(_change_table, driver.mmu(pe), driver.watch, pe, message, shared, failures),
+            partial(_change_table, driver.mmus[pe], driver.watch, pe, message, shared, failures),
             what,
         )
         for pe in pes
     }
     entries = dict.fromkeys(pes, num_entries(message.ranges, driver.page_bytes))
-    delivery = driver.path.deliver(entries, is_shared=True, effects=effects)
-    for pe in pes:
-        driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
-    request, _ = driver.deliver(what, delivery, after)
+    request = driver.tell(what, entries, is_shared=True, effects=effects)
     request.failures = failures
     return request
 

@@ -11,20 +11,27 @@ from typing import Any
 import numpy as np
 
 from tilewright import language
+from tilewright.device.block import num_bytes_of
 from tilewright.device.build import Device
-from tilewright.device.check import num_bytes_of
 from tilewright.device.command import CommandPath
 from tilewright.engine import AUTO, Auto, EngineKind
 from tilewright.engine.hub import Hub
 from tilewright.engine.spec import Limits
 from tilewright.errors import KernelError
 from tilewright.executor.effect import WatchedEffectLog
-from tilewright.executor.launcher import Share, check_pes
-from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
+from tilewright.executor.launcher import Launcher, Share, check_pes
+from tilewright.executor.layout import bytes_of_elements, elements_of_bytes, item_bits
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.order import Stream
 from tilewright.executor.quiet import quiet_values
-from tilewright.executor.run import Counters, Run, Terms, checked_grid, dealt
-from tilewright.executor.stream import Stream
+from tilewright.executor.run import (
+    Counters,
+    Run,
+    Terms,
+    build_effect_log,
+    checked_grid,
+    dealt,
+)
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel
@@ -49,9 +56,7 @@ from tilewright.runtime.device import (
     Mmus,
     apply_served,
     build_device_at,
-    build_launcher,
 )
-from tilewright.runtime.host_watch import item_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,9 @@ class Workspace:
         """Build the device, with a clock that stands at ``start_ps``."""
         self.device: Device = build_device_at(self.machine, self._choice, start_ps=start_ps)
         path = CommandPath(self.device)
-        self._launcher = build_launcher(
-            self.device, path, self._memory, self._mmus.__getitem__, self._book
+        memory = self._memory
+        self._launcher = Launcher(
+            path, memory.memories, memory.locate, self._mmus, memory.tcm_used_bytes, self._book
         )
         self._has_failed = False  # nothing more can run on the device
 
@@ -179,18 +185,16 @@ class Workspace:
         if self._sanitizer is not None:
             self._sanitizer.note_free(self._watched.pop(array.address), self.device.engine.now_ps)
         self._table.unmap([mapping.virtual for mapping in mappings])
+        size = self._page_bytes
         for mapping in mappings:
-            self._forget(mapping)
+            virtual = mapping.virtual
+            for mmu in self._mmus.values():
+                for page in range(virtual.first // size, -(-virtual.end // size)):
+                    mmu.state.tlb.pop(VirtualPage(page), None)
+            place, offset = self._memory.place_of(mapping.physical)
+            self._memory.allocator(place).free(offset, self._rounded(virtual.num_bytes))
         num_bytes = max(1, _num_bytes(array.shape, array.dtype))
         self._space.free(VirtualByte(array.address), num_bytes)
-
-    def _forget(self, mapping: RangeMapping) -> None:
-        virtual, size = mapping.virtual, self._page_bytes
-        for mmu in self._mmus.values():
-            for page in range(virtual.first // size, -(-virtual.end // size)):
-                mmu.state.tlb.pop(VirtualPage(page), None)
-        place, offset = self._memory.place_of(mapping.physical)
-        self._memory.allocator(place).free(offset, self._rounded(virtual.num_bytes))
 
     def _rounded(self, num_bytes: int) -> int:
         """Whole pages, as memories give them out."""
@@ -273,7 +277,9 @@ class Workspace:
     def _run(self, terms: Terms, shares: list[Share]) -> LaunchResult:
         engine = self.device.engine
         effects = (
-            WatchedEffectLog() if self._sanitizer else self._memory.build_effect_log(engine.kind)
+            WatchedEffectLog()
+            if self._sanitizer
+            else build_effect_log(engine.kind, self._memory.memories)
         )
         hub = Hub(engine, effects.apply)
         start_ps = engine.now_ps
@@ -320,10 +326,7 @@ class Workspace:
         )
 
     def _book(self) -> TensorBook:
-        book = TensorBook()
-        for array in self._names:
-            book.add(self._watched_tensor(array))
-        return book
+        return TensorBook(map(self._watched_tensor, self._names))
 
     def _note_host(self, kind: AccessKind, array: PlacedArray) -> None:
         if self._sanitizer is not None:

@@ -31,7 +31,7 @@ def _burst_ps(kind: EngineKind, shift_ps: int) -> int:
     """Return how long slice 0 takes for a read of one burst, its banks closed."""
     machine = shift_refresh(machine_named("ahbm"), shift_ps)
     spec = machine.spec
-    slice_ = slice_spec(spec.cube.hbm, machine.slice_map, 0, spec.cube.pes)
+    slice_ = slice_spec(spec.cube.hbm, 0, spec.cube.pes)
     if not isinstance(slice_, BankedSpec):
         raise InternalError("phases", "a simple memory", "banks and refresh", "report this")
     memory = BankedMemory(slice_, kind)

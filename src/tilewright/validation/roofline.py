@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
+from tilewright.device.block import num_bytes_of
 from tilewright.device.build import Device, build_device
-from tilewright.device.check import num_bytes_of
 from tilewright.device.dma import Access
 from tilewright.device.gemm import build_gemm
 from tilewright.engine import EngineKind, EngineSpec, ServerSpec, TaskGraph, build_engine

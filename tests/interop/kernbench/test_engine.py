@@ -126,7 +126,7 @@ def test_messages_and_tensors_are_the_same_memory() -> None:
     on = engine()
     tensor = on.host.zeros(8, "i32", dp=DPPolicy(num_pes=1, num_cubes=1))
     home = PeCoord(0, 0, 0)
-    (run,) = on.host.driver.mmu(home).table.runs(VirtualByte(tensor.address), 32)
+    (run,) = on.host.driver.mmus[home].table.runs(VirtualByte(tensor.address), 32)
     data = np.arange(8, dtype=np.int32)
     carry_out(on, write(run[0], 32, home, src_kind="host_buffer", host_buffer=data))
     assert tensor.numpy().tolist() == data.tolist()

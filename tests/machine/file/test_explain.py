@@ -71,4 +71,6 @@ def test_an_override_without_effect_is_reported_as_one() -> None:
 
 
 def test_the_rules_name_keys_that_the_schema_has() -> None:
-    assert all(is_path(path) for paths, key, *_ in _SWITCHES for path in (*paths, key))
+    assert all(
+        is_path(path) for (key, *_), paths in _SWITCHES.items() for path in (*paths.split(), key)
+    )

@@ -16,7 +16,7 @@ from tilewright.machine.topology.layout import DieLayout, spread_over
 
 
 def cells(layout: DieLayout, routers: tuple[int, ...]) -> list[tuple[int | None, int | None]]:
-    return [(layout.routers[router].row, layout.routers[router].column) for router in routers]
+    return [(layout.routers[each].name.row, layout.routers[each].name.column) for each in routers]
 
 
 def test_the_default_die_has_its_pes_in_the_corners_beside_the_hole() -> None:
@@ -98,7 +98,7 @@ def test_a_path_goes_along_wires_and_visits_no_router_twice(
     senders = (*layout.pe_routers, layout.m_cpu_router)
     one = data.draw(st.sampled_from(senders))
     other = data.draw(st.sampled_from((*senders, layout.sram_router)))
-    wires = {(wire.one, wire.other) for wire in layout.wires}
+    wires = set(layout.wires)
     at, visited = one, [one]
     for router, sublevel in layout.path(one, other):
         assert (at, router) in wires or (router, at) in wires

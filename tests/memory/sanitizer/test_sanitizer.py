@@ -6,12 +6,11 @@ import pytest
 
 from tilewright.errors import OutOfMemoryError, SanitizerError
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace, Segments
 from tilewright.memory.allocator import QuarantinedSpace
 from tilewright.memory.sanitizer.access import NOWHERE, Access, AccessKind, Launch
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings, Side
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
-from tilewright.memory.sanitizer.shadow import Segments
 from tilewright.memory.sanitizer.tensor import Region, TensorPart, WatchedTensor
 
 HERE = PeCoord(0, 0, 0)

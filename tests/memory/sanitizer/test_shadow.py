@@ -5,8 +5,9 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright.memory.address import Segments
 from tilewright.memory.sanitizer import shadow as shadow_module
-from tilewright.memory.sanitizer.shadow import ARENA_BYTES, Segments, Shadow
+from tilewright.memory.sanitizer.shadow import ARENA_BYTES, Shadow
 
 BORDER = ARENA_BYTES
 
@@ -33,7 +34,7 @@ def bytes_of(segments: Segments) -> list[int]:
     return [
         segments.address + place * segments.stride_bytes + offset
         for place in range(segments.num_segments)
-        for offset in range(segments.num_bytes)
+        for offset in range(segments.segment_bytes)
     ]
 
 
@@ -48,7 +49,7 @@ def test_the_unwritten_bytes_are_those_that_nobody_wrote_since_they_were_forgott
         shadow.mark_written(segments)
         known.update(bytes_of(segments))
     if forgotten is not None:
-        size = forgotten.num_bytes * 5
+        size = forgotten.segment_bytes * 5
         shadow.forget(forgotten.address, size)
         known.difference_update(range(forgotten.address, forgotten.address + size))
     for segments in written[:1]:
@@ -72,7 +73,7 @@ def test_whole_arenas_are_known_as_their_bytes_are(steps: list[tuple[str, Segmen
                 shadow.mark_written(segments)
                 known.update(bytes_of(segments))
             elif step == "forget":
-                shadow.forget(segments.address, segments.num_bytes)
+                shadow.forget(segments.address, segments.segment_bytes)
                 known.difference_update(bytes_of(segments))
             missing = [address for address in bytes_of(segments) if address not in known]
             expected = (missing[0], len(missing)) if missing else None

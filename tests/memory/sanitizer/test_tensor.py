@@ -4,9 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace, Segments
 from tilewright.memory.mapping import Sight
-from tilewright.memory.sanitizer.shadow import Segments
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, TensorPart, WatchedTensor
 
 BASE = 2**32
@@ -62,7 +61,7 @@ def test_bytes_outside_are_those_that_no_region_of_the_view_has(
     touched = [
         span.address + place * span.stride_bytes + offset
         for place in range(span.num_segments)
-        for offset in range(span.num_bytes)
+        for offset in range(span.segment_bytes)
     ]
     missing = [byte for byte in touched if byte not in seen]
     assert tensor.outside(pe, span) == ((missing[0], len(missing)) if missing else None)

@@ -155,7 +155,8 @@ def test_routers_stand_where_the_layout_puts_them() -> None:
         for rect in root.iter(f"{SVG}rect")
     }
     places = {
-        f"r{p.row}c{p.column}": p.position_um for p in machine.routes.topology.die.layout.routers
+        f"r{p.name.row}c{p.name.column}": p.position_um
+        for p in machine.routes.topology.die.layout.routers
     }
     assert len(places) == 32
     (x0, y0), (x1, _) = middles["r0c0"], middles["r0c5"]

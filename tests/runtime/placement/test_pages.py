@@ -101,7 +101,7 @@ def test_nothing_is_left_when_all_tensors_are_gone(data: st.DataObject) -> None:
             small.install(taken[-1].mapping)
     for pages in data.draw(st.permutations(taken)):
         small.remove(pages.mapping)
-        give_back_pages(pages, small.pool)
+        give_back_pages(pages.placement, pages.base, pages.homes, small.pool)
     assert small.used_bytes == 0
     assert not any(map(len, small.tables.values()))
 
@@ -122,7 +122,7 @@ def test_an_empty_tensor_has_an_address_and_no_page() -> None:
     assert pages.homes == ()
     assert pages.mapping.map_messages() == ()
     assert small.used_bytes == 2 * 64  # of virtual space: a page, and the one behind it
-    give_back_pages(pages, small.pool)
+    give_back_pages(pages.placement, pages.base, pages.homes, small.pool)
     assert small.used_bytes == 0
 
 

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.runtime.packing import image_of
+from tests.runtime.packing import image_of, index_of
 from tests.runtime.placements import TARGETS, draw_array, placements
 from tilewright.errors import PlacementError
 from tilewright.executor.layout import bytes_of_elements
 from tilewright.language.dtype import DType, float16, float32, int1, int4, uint8
 from tilewright.machine.coords import Grid, PeCoord
-from tilewright.runtime.placement.divide import split_evenly
 from tilewright.runtime.placement.placement import Placement, Targets, place
-from tilewright.runtime.placement.policy import DPPolicy, Interleave, Split
+from tilewright.runtime.placement.policy import DPPolicy, Interleave, Split, split_evenly
 
 ONE_CUBE = Targets(sips=(0,), cubes=(0,), pes=tuple(range(4)))
 
@@ -40,7 +39,7 @@ def test_replicas_are_the_same_bytes_at_the_same_place(placement: Placement) -> 
 def test_every_element_lies_in_one_part_and_every_byte_has_one_owner(placement: Placement) -> None:
     count = np.zeros(placement.shape, np.int64)
     for part in placement.parts:
-        count[part.index] += 1
+        count[index_of(part)] += 1
     assert (count == 1).all()
     owned = [(byte, shard) for shard in placement.owners for run in shard.ranges for byte in run]
     assert sorted(byte for byte, _ in owned) == list(range(placement.num_bytes))

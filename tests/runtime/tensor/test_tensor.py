@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.runtime.packing import Bytes, shard_bytes
+from tests.runtime.packing import Bytes, index_of, shard_bytes
 from tests.runtime.placements import PES, StoreOwner, bits_of, draw_array, placements
 from tilewright.errors import KernelTypeError, RequestError, TensorError
 from tilewright.language.dtype import (
@@ -62,7 +62,7 @@ def test_what_is_copied_to_the_machine_is_read_back(
     assert bits_of(found) == bits_of(array)
     for shard in placement.shards:
         if shard.is_whole:
-            assert bits_of(tensor.local(shard.home)) == bits_of(array[shard.part.index])
+            assert bits_of(tensor.local(shard.home)) == bits_of(array[index_of(shard.part)])
     tensor.free()
     assert owner.small.used_bytes == 0
     assert not any(map(len, owner.small.tables.values()))

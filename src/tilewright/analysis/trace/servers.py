@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tilewright.device.build import Device
-from tilewright.device.link import link_block
+from tilewright.device.build import Device, link_block
 from tilewright.device.memory import slice_spec, sram_memory
 from tilewright.engine.dram.spec import BankedRefreshSpec, BankedSpec, RefreshScope, SimpleSpec
 from tilewright.machine.coords import PeCoord
@@ -106,7 +105,7 @@ class ServerTable:
         memory: BankedSpec | SimpleSpec | None = None
         if isinstance(node.where, PeCoord):
             if spec.hbm.impl is None:
-                memory = slice_spec(spec.hbm, machine.slice_map, node.where.pe, spec.pes)
+                memory = slice_spec(spec.hbm, node.where.pe, spec.pes)
         elif spec.sram.impl is None:
             memory = sram_memory(spec.sram, packet_bytes=machine.spec.packet_bytes)
         refresh = memory.refresh if isinstance(memory, BankedSpec) else None

@@ -8,13 +8,14 @@ from typing import Any
 from tilewright.errors import AddressError
 from tilewright.executor.address import Piece
 from tilewright.executor.effect import WatchedEffectLog
+from tilewright.executor.layout import item_bits
 from tilewright.executor.order import Span, SpanOrder
 from tilewright.executor.run import Memory
 from tilewright.language.dtype import int4
 from tilewright.language.source import line_text, source_line
 from tilewright.language.value import Pointers
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import MemoryPlace
+from tilewright.memory.address import MemoryPlace, Segments
 from tilewright.memory.sanitizer.access import (
     NOWHERE,
     Access,
@@ -25,7 +26,6 @@ from tilewright.memory.sanitizer.access import (
     Strand,
 )
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
-from tilewright.memory.sanitizer.shadow import Segments
 from tilewright.memory.sanitizer.tensor import WatchedTensor
 
 ATOMIC = {AccessKind.LOAD: AccessKind.ATOMIC_LOAD, AccessKind.STORE: AccessKind.ATOMIC_STORE}
@@ -117,7 +117,7 @@ class ProgramWatch:
         self._expected: tuple[bool, bool] | None = None  # of the next access, if that is atomic
         # and of the access that has begun
         self._tensor: WatchedTensor | None = None
-        self._spans: list[Segments] = []
+        self._spans: list[Span] = []
         self._pieces: list[tuple[MemoryPlace, Segments]] = []
 
     # -- addresses -------------------------------------------------------------------------------
@@ -139,12 +139,11 @@ class ProgramWatch:
 
     def begin(self, kind: AccessKind, pointers: Pointers) -> Pointers:
         """Return the addresses of an access that begins, without tags."""
-        element = pointers.element
         found, self._tensor = self._untagged(pointers)
         expected, self._expected = self._expected, None
         self._kind = kind if expected is None else ATOMIC.get(kind, kind)
         self._releases, self._acquires = expected or (False, False)
-        self._item_bits = element.bits if element is int4 else 8 * element.storage.itemsize
+        self._item_bits = item_bits(pointers.element)
         self._spans, self._pieces = [], []
         return found
 
@@ -160,7 +159,7 @@ class ProgramWatch:
     def note_pieces(self, spans: Sequence[Span], pieces: Sequence[Piece]) -> None:
         """Where a part of the access goes."""
         memories = self._shared.memories
-        self._spans += [Segments(*span) for span in spans]
+        self._spans += spans
         self._pieces += [
             (
                 memories[piece.memory].place,
@@ -171,7 +170,7 @@ class ProgramWatch:
 
     def note_fault(self, spans: Sequence[Span], fault: AddressError) -> None:
         """Note an access to bytes that the PE does not see, which ends the run."""
-        self._spans += [Segments(*span) for span in spans]
+        self._spans += spans
         access = self._access(self._strand.past(NOWHERE))
         finding = self._shared.sanitizer.note_fault(access, fault.address)
         fault.add_note(str(finding))
@@ -180,8 +179,7 @@ class ProgramWatch:
 
     def issue(self, after: Places, num_parts: int, served: int) -> tuple[int, Places]:
         """The access comes after these others: its effect, and what its own end comes after."""
-        strand, writes = self._strand, self._kind.writes
-        spans = [Span(*span) for span in self._spans]
+        strand, writes, spans = self._strand, self._kind.writes, self._spans
         after |= self._order.before(spans, writes=writes)
         if self._releases:
             after |= Places.up_to(strand.num_accesses)

@@ -50,7 +50,14 @@ class MachineDocument:
         value: Value = self.root
         entry: Entry | None = None
         for part in path:
-            entry = _entry_in(value, part)
+            match value:
+                case Section(entries=entries):
+                    entry = entries.get(part)
+                case Items(values=values) if part.isdecimal() and int(part) < len(values):
+                    found = values[int(part)]
+                    entry = Entry(found.place, found)
+                case _:
+                    entry = None
             if entry is None:
                 return None
             value = entry.value
@@ -88,15 +95,13 @@ def merge_sections(base: Section, over: Section, types: SpecTypes = (MachineSpec
         types = tuple(t for t in types if kind_of_type(t) == kind)
     entries = dict(kept)
     for key, entry in over.entries.items():
-        children = child_types(types[0], key) if types else ()
-        entries[key] = _merge_entries(entries.get(key), entry, children)
+        entries[key] = entry
+        before = kept.get(key)
+        if before and isinstance(before.value, Section) and isinstance(entry.value, Section):
+            children = child_types(types[0], key) if types else ()
+            section = merge_sections(before.value, entry.value, children)
+            entries[key] = Entry(entry.place, section)
     return Section(entries, over.place)
-
-
-def _merge_entries(base: Entry | None, over: Entry, types: SpecTypes) -> Entry:
-    if base is None or not isinstance(base.value, Section) or not isinstance(over.value, Section):
-        return over
-    return Entry(over.place, merge_sections(base.value, over.value, types))
 
 
 def _kind(section: Section, types: SpecTypes) -> object:
@@ -104,17 +109,6 @@ def _kind(section: Section, types: SpecTypes) -> object:
     if entry is None:
         return kind_of_type(types[0]) if types else None  # the first is the schema's default
     return entry.value.value if isinstance(entry.value, Scalar) else None
-
-
-def _entry_in(value: Value, part: str) -> Entry | None:
-    match value:
-        case Section(entries=entries):
-            return entries.get(part)
-        case Items(values=values) if part.isdecimal() and int(part) < len(values):
-            found = values[int(part)]
-            return Entry(found.place, found)
-        case _:
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +121,6 @@ class _Origin:
     path: Path | None = None
     text: str | None = None
 
-    def tree(self) -> Section:
-        if self.path is not None:
-            return load_yaml_with_lines(self.path)
-        return parse_yaml(self.text or "", self.shown)
-
 
 class _Loader:
     """Loads each file once, however often it is extended."""
@@ -140,18 +129,21 @@ class _Loader:
         self._merged: dict[str, Section] = {}
 
     def merged(self, origin: _Origin, chain: tuple[_Origin, ...]) -> Section:
-        if origin.identity not in self._merged:
-            self._merged[origin.identity] = self._merge(origin, (*chain, origin))
-        return self._merged[origin.identity]
-
-    def _merge(self, origin: _Origin, chain: tuple[_Origin, ...]) -> Section:
-        tree = origin.tree()
+        if origin.identity in self._merged:
+            return self._merged[origin.identity]
+        if origin.path is not None:
+            tree = load_yaml_with_lines(origin.path)
+        else:
+            tree = parse_yaml(origin.text or "", origin.shown)
         entry = tree.entries.get(EXTENDS)
         own = {key: value for key, value in tree.entries.items() if key != EXTENDS}
-        bases = [] if entry is None else [self._base(name, chain) for name in _names(entry)]
+        bases = (
+            [] if entry is None else [self._base(name, (*chain, origin)) for name in _names(entry)]
+        )
         result = Section({}, tree.place)
         for section in (*bases, Section(own, tree.place)):
             result = merge_sections(result, section)
+        self._merged[origin.identity] = result
         return result
 
     def _base(self, name: Scalar, chain: tuple[_Origin, ...]) -> Section:

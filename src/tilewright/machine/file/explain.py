@@ -18,7 +18,7 @@ from tilewright.machine.file.schema import (
 )
 from tilewright.machine.file.yaml_text import Items, Place, Scalar, Section, Value
 from tilewright.machine.spec import CrossbarSpec, MachineSpec
-from tilewright.machine.spec.field import QUANTITY, RULE, broken_rules_of
+from tilewright.machine.spec.field import QUANTITY, RULE
 
 Path = tuple[str, ...]
 Fact = tuple[str, str, str]
@@ -42,35 +42,21 @@ _EXPECTED: Mapping[str, tuple[str, str]] = {
     "too_long": ("a shorter list", "remove what is too much"),
 }
 
-_SWITCHES = (  # paths without effect below; the key that decides; if it is this, or is not
-    (("fabric.switch_ps",), "fabric.kind", False, "switch"),
-    (
-        ("cube.hbm.simple_latency_ps", "cube.hbm.simple_efficiency_percent"),
-        "cube.hbm.model",
-        False,
-        "simple",
-    ),
-    (
-        (
-            "cube.hbm.refresh",
-            "cube.hbm.read_queue_bursts",
-            "cube.hbm.write_queue_bursts",
-            "cube.hbm.drain_high_bursts",
-            "cube.hbm.drain_low_bursts",
-        ),
-        "cube.hbm.model",
-        True,
-        "simple",
-    ),
-    (("cube.hbm.refresh.all_bank_ps",), "cube.hbm.refresh.kind", False, "all_bank"),
-    (("cube.hbm.refresh.per_bank_ps",), "cube.hbm.refresh.kind", False, "per_bank"),
-    (
-        ("cube.hbm.refresh.interval_ps", "cube.hbm.refresh.phase_ps"),
-        "cube.hbm.refresh.kind",
-        True,
-        "none",
-    ),
-)
+_SWITCHES = {  # by the key that decides, if it is this or is not: paths without effect below
+    ("fabric.kind", False, "switch"): "fabric.switch_ps",
+    ("cube.hbm.model", False, "simple"): """
+        cube.hbm.simple_latency_ps cube.hbm.simple_efficiency_percent
+    """,
+    ("cube.hbm.model", True, "simple"): """
+        cube.hbm.refresh cube.hbm.read_queue_bursts cube.hbm.write_queue_bursts
+        cube.hbm.drain_high_bursts cube.hbm.drain_low_bursts
+    """,
+    ("cube.hbm.refresh.kind", False, "all_bank"): "cube.hbm.refresh.all_bank_ps",
+    ("cube.hbm.refresh.kind", False, "per_bank"): "cube.hbm.refresh.per_bank_ps",
+    ("cube.hbm.refresh.kind", True, "none"): """
+        cube.hbm.refresh.interval_ps cube.hbm.refresh.phase_ps
+    """,
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -135,7 +121,7 @@ def _problems(
 ) -> Iterator[tuple[Place, SpecError]]:
     path, owners = _path_of(error["loc"])
     if error["type"] == RULE:
-        for rule in broken_rules_of(error["ctx"]):
+        for rule in error["ctx"]["broken"]:
             related = [(*path, *other.split(".")) for other in rule.related]
             fact = rule.found, rule.expected, rule.fix
             yield located(document, (*path, *rule.path.split(".")), fact, related)
@@ -165,7 +151,8 @@ def _fact(error: Mapping[str, Any], path: Path, owners: SpecTypes, value: Value 
     found = _found(value)
     match error["type"]:
         case "extra_forbidden":
-            return _unknown_key(path, owners)
+            names = list(owners[0].model_fields) if owners else []
+            return "an unknown key", f"one of {', '.join(names)}", _meant(path, names)
         case "greater_than_equal":
             return found, f"at least {context['ge']}", "raise it"
         case "less_than_equal":
@@ -179,11 +166,6 @@ def _fact(error: Mapping[str, Any], path: Path, owners: SpecTypes, value: Value 
             return found, *_EXPECTED[kind]
         case _:
             return found, error["msg"], "correct the value"
-
-
-def _unknown_key(path: Path, owners: SpecTypes) -> Fact:
-    names = list(owners[0].model_fields) if owners else []
-    return "an unknown key", f"one of {', '.join(names)}", _meant(path, names)
 
 
 def _meant(path: Path, names: Sequence[str]) -> str:
@@ -236,9 +218,9 @@ def _switched_off(spec: MachineSpec) -> Iterator[tuple[tuple[str, ...], str]]:
         yield ("cube.noc.bytes_per_us",), "cube.noc is a crossbar and cube.ucie is null"
     if spec.sip.count == 1:
         yield ("fabric",), "there is one SIP"
-    for paths, key, is_off_if_equal, value in _SWITCHES:
+    for (key, is_off_if_equal, value), paths in _SWITCHES.items():
         if (attrgetter(key)(spec) == value) == is_off_if_equal:
-            yield paths, f"{key} is {'' if is_off_if_equal else 'not '}{value}"
+            yield tuple(paths.split()), f"{key} is {'' if is_off_if_equal else 'not '}{value}"
 
 
 def _written_below(document: MachineDocument, path: str) -> Iterator[str]:

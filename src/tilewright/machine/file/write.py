@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
@@ -26,14 +27,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./ -]*[A-Za-z0-9])?")
 _HEADER = "# {name}: every value of the machine. A block without `impl` is the package's own.\n"
 
 
-def _rate_text(bytes_per_us: int) -> str:
-    return format_rate(bytes_per_us, elapsed_ps=PS_PER_US)
-
-
 _UNITS: dict[str, tuple[Callable[[int], str], Callable[[str], int]]] = {
     "_bytes": (format_bytes, parse_bytes),
     "_ps": (format_ps, parse_ps),
-    "_per_us": (_rate_text, parse_rate),
+    "_per_us": (partial(format_rate, elapsed_ps=PS_PER_US), parse_rate),
 }
 
 

@@ -17,14 +17,9 @@ FORBIDDEN = re.compile(
 
 _WORDS: dict[str, Plain] = {"true": True, "false": False, "null": None}
 _AMBIGUOUS = {
-    "yes": "true",
-    "on": "true",
-    "true": "true",
-    "no": "false",
-    "off": "false",
-    "false": "false",
-    "null": "null",
-    "~": "null",
+    **dict.fromkeys(("yes", "on", "true"), "true"),
+    **dict.fromkeys(("no", "off", "false"), "false"),
+    **dict.fromkeys(("null", "~"), "null"),
 }
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*(?:_[0-9]+)*)")
 _FRACTION = re.compile(

@@ -94,7 +94,11 @@ def parse_yaml(text: str, source: str) -> Section:
 
 def parse_yaml_value(text: str, start: Place) -> Value:
     """As `parse_yaml`, but the root may be any value; ``start`` is where the text begins."""
-    _check_characters(text, start)
+    forbidden = FORBIDDEN.search(text)
+    if forbidden is not None:
+        place = start.further(text.count("\n", 0, forbidden.start()))
+        found = f"the character U+{ord(forbidden[0]):04X}"
+        raise spec_error_at(place, "", found, "printable text", "remove the character")
     reader = _Reader(start)
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -116,14 +120,6 @@ def spec_error_at(place: Place, path: str, found: str, expected: str, fix: str) 
     return SpecError(where, found, expected, fix)
 
 
-def _check_characters(text: str, start: Place) -> None:
-    match = FORBIDDEN.search(text)
-    if match is not None:
-        place = start.further(text.count("\n", 0, match.start()))
-        found = f"the character U+{ord(match[0]):04X}"
-        raise spec_error_at(place, "", found, "printable text", "remove the character")
-
-
 def _syntax_error(error: yaml.YAMLError, start: Place) -> SpecError:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = Place(start.source) if mark is None else start.further(mark.line)
@@ -143,11 +139,6 @@ class _Open:
     entries: dict[str, Entry] = field(default_factory=dict)
     values: list[Value] = field(default_factory=list)
 
-    def closed(self) -> Value:
-        if self.is_mapping:
-            return Section(self.entries, self.place)
-        return Items(tuple(self.values), self.place)
-
 
 class _Reader:
     """Builds the tree from the parser's events, with a stack of its own instead of recursion."""
@@ -161,8 +152,11 @@ class _Reader:
         mark = event.start_mark
         place = Place(self._start.source) if mark is None else self._start.further(mark.line)
         match event:
-            case yaml.DocumentStartEvent():
-                self._begin_document(event, place)
+            case yaml.DocumentStartEvent() if self.root is not None:
+                fix = "remove what follows ---"
+                raise self._error(place, "a second document", "one document", fix)
+            case yaml.DocumentStartEvent() if event.tags:
+                raise self._error(place, "%TAG", "no tags", "remove the directive")
             case yaml.AliasEvent():
                 fix = "write the value out, or move it to a file that others extend"
                 raise self._error(place, f"the alias *{event.anchor}", "a value", fix)
@@ -173,20 +167,18 @@ class _Reader:
                 self._check_plain_node(event, place)
                 self._begin(place, is_mapping=isinstance(event, yaml.MappingStartEvent))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                self._add(self._open.pop().closed())
-
-    def _begin_document(self, event: yaml.DocumentStartEvent, place: Place) -> None:
-        if self.root is not None:
-            fix = "remove what follows ---"
-            raise self._error(place, "a second document", "one document", fix)
-        if event.tags:
-            raise self._error(place, "%TAG", "no tags", "remove the directive")
+                ended = self._open.pop()
+                if ended.is_mapping:
+                    self._add(Section(ended.entries, ended.place))
+                else:
+                    self._add(Items(tuple(ended.values), ended.place))
 
     def _check_plain_node(self, event: yaml.NodeEvent, place: Place) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             fix = "remove the tag; quotes make text, digits make a number"
-            raise self._error(place, f"the tag {_shown(tag)}", "no tags", fix)
+            found = f"the tag {tag.replace('tag:yaml.org,2002:', '!!')}"
+            raise self._error(place, found, "no tags", fix)
         if event.anchor is not None:
             found = f"the anchor &{event.anchor}"
             raise self._error(place, found, "no anchors", "remove the anchor")
@@ -252,7 +244,3 @@ class _Reader:
                 yield collection.key[0]
             elif not collection.is_mapping:
                 yield str(len(collection.values))
-
-
-def _shown(tag: str) -> str:
-    return tag.replace("tag:yaml.org,2002:", "!!")

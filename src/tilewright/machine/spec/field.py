@@ -37,17 +37,6 @@ class BrokenRule:
         return f"{self.path}: found {self.found}, expected {self.expected}; {self.fix}"
 
 
-def rule_error(broken: tuple[BrokenRule, ...]) -> PydanticCustomError:
-    text = "\n".join(str(rule) for rule in broken)
-    return PydanticCustomError(RULE, "{text}", {"text": text, "broken": broken})
-
-
-def broken_rules_of(context: dict[str, object]) -> tuple[BrokenRule, ...]:
-    """The rules inside a pydantic error of type `RULE`."""
-    broken = context["broken"]
-    return broken if isinstance(broken, tuple) else ()
-
-
 def is_power_of_two(number: int) -> bool:
     """
     >>> [number for number in range(10) if is_power_of_two(number)]
@@ -69,7 +58,8 @@ class Spec(BaseModel):
     def _check_rules(self) -> Self:
         broken = tuple(self.broken_rules())
         if broken:
-            raise rule_error(broken)
+            context = {"text": "\n".join(map(str, broken)), "broken": broken}
+            raise PydanticCustomError(RULE, "{text}", context)
         return self
 
 

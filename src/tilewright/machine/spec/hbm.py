@@ -102,11 +102,8 @@ class RefreshSpec(Spec):
     def broken_rules(self) -> Iterator[BrokenRule]:
         if self.kind != "none" and self.busy_ps >= self.interval_ps:
             found = f"{self.busy_ps} with interval_ps {self.interval_ps}"
-            expected, related = (
-                "less than interval_ps, or the memory never opens",
-                ("interval_ps", "kind"),
-            )
-            yield BrokenRule(f"{self.kind}_ps", found, expected, "raise interval_ps", related)
+            expected, fix = "less than interval_ps, or the memory never opens", "raise interval_ps"
+            yield BrokenRule(f"{self.kind}_ps", found, expected, fix, ("interval_ps", "kind"))
 
 
 class HbmSpec(BlockSpec):
@@ -162,6 +159,15 @@ class HbmSpec(BlockSpec):
     def simple_bytes_per_us(self) -> int:
         """What a pseudo-channel of the simple model serves, rounded down."""
         return int(self.channel_rate * self.simple_efficiency_percent / 100)
+
+    def least_access_ps(self, *, is_write: bool, opens: bool) -> int:
+        """Return the time of one burst without refresh; of the simple model the latency alone."""
+        if self.model == "simple":
+            return self.simple_latency_ps
+        timing = self.timing
+        opening = timing.rcd_write_clocks if is_write else timing.rcd_read_clocks
+        column = timing.cwl_clocks if is_write else timing.cl_clocks
+        return (opens * opening + column + timing.bl_clocks) * timing.clock_ps
 
     @property
     def is_banked(self) -> bool:

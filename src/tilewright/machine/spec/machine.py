@@ -53,16 +53,6 @@ class AddressSpec(Spec):
     die_bits: Bits = Field(5, description="which die: cubes first, then IO chiplets")
     offset_bits: Bits = Field(42, description="inside the die")
 
-    @property
-    def num_compute_dies(self) -> int:
-        """Die numbers that cubes may have; the upper half belongs to IO chiplets."""
-        return 1 << (self.die_bits - 1)
-
-    @property
-    def hbm_window_bytes(self) -> int:
-        """Offsets of a die that its HBM may use, from 0."""
-        return min(COMPUTE_WINDOW_BYTES, 1 << self.offset_bits) // 2
-
     def broken_rules(self) -> Iterator[BrokenRule]:
         total = self.sip_bits + self.die_bits + self.offset_bits
         if total > MAX_ADDRESS_BITS:
@@ -254,14 +244,16 @@ class MachineSpec(Spec):
             expected = f"at most {2**fields.sip_bits}"
             fix = "raise address.sip_bits"
             yield BrokenRule("sip.count", found, expected, fix, ("address.sip_bits",))
-        if self.sip.num_cubes > fields.num_compute_dies:
+        most_cubes = 1 << (fields.die_bits - 1)
+        if self.sip.num_cubes > most_cubes:
             found = f"{self.sip.num_cubes} cubes with {fields.die_bits} address bits for dies"
-            expected = f"at most {fields.num_compute_dies}: the other half are IO chiplets"
+            expected = f"at most {most_cubes}: the other half are IO chiplets"
             related = ("sip.columns", "address.die_bits")
             yield BrokenRule("sip.rows", found, expected, "raise address.die_bits", related)
-        if self.cube.hbm.capacity_bytes > fields.hbm_window_bytes:
+        window_bytes = min(COMPUTE_WINDOW_BYTES, 1 << fields.offset_bits) // 2  # from 0
+        if self.cube.hbm.capacity_bytes > window_bytes:
             found = f"{self.cube.hbm.capacity_bytes} bytes"
-            expected = f"at most {fields.hbm_window_bytes}: the HBM window of a die's addresses"
+            expected = f"at most {window_bytes}: the HBM window of a die's addresses"
             path, fix = "cube.hbm.capacity_bytes", "lower the capacity"
             yield BrokenRule(path, found, expected, fix, ("address.offset_bits",))
 

@@ -12,8 +12,12 @@ from tilewright.machine.coords import Side
 from tilewright.machine.node import Draft, Link, LinkKind, Node, NodeKind, NodeName
 from tilewright.machine.spec import CrossbarSpec, CubeSpec, MachineSpec, MeshSpec, RingSpec
 from tilewright.machine.spec.network import pcie_bytes_per_us
-from tilewright.machine.topology.layout import DieLayout, plan_crossbar_layout, plan_ring_layout
-from tilewright.machine.topology.mesh import plan_mesh_layout
+from tilewright.machine.topology.layout import (
+    DieLayout,
+    plan_crossbar_layout,
+    plan_mesh_layout,
+    plan_ring_layout,
+)
 
 Leg = tuple[tuple[int, int], ...]
 """Links through one die, each with the sublevel of its channel."""
@@ -96,21 +100,14 @@ class _DieDraft:
         noc = self.spec.cube.noc
         for router in self.layout.routers:
             self.draft.add_node(
-                NodeName(
-                    router.kind,
-                    sip=0,
-                    cube=0,
-                    row=router.row,
-                    column=router.column,
-                    index=router.index,
-                ),
+                router.name,
                 noc.buffer_bytes,
                 latency_ps=noc.router_ps,
                 position_um=router.position_um,
             )
-        for wire in self.layout.wires:
-            ends, rate = (wire.one, wire.other), noc.bytes_per_us
-            self.draft.join(*ends, LinkKind.NETWORK, rate, length_um=wire.length_um)
+        rate, length_um = noc.bytes_per_us, self.layout.wire_um
+        for ends in self.layout.wires:
+            self.draft.join(*ends, LinkKind.NETWORK, rate, length_um=length_um)
 
     def add_connections(self) -> dict[Side, tuple[int, ...]]:
         """Add the connections of all ports; return their numbers by side."""

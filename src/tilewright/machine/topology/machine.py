@@ -45,10 +45,6 @@ class Topology:
     fabric: Fabric
     num_connections: int
 
-    @property
-    def host(self) -> int:
-        return HOST
-
     def cube_of(self, node: int) -> int | None:
         """The cube, by number, whose die a node is on; None for IO chiplets, switch and host."""
         cube = (node - self.node_base[0]) // len(self.die.nodes)
@@ -67,12 +63,17 @@ def build_topology(spec: MachineSpec) -> Topology:
     die = build_die(spec)
     node_base, link_base = _add_cubes(draft, grid, die)
     crossings = _join_cubes(draft, spec, grid, die, node_base, chiplets)
+    pcie = spec.host.pcie
+    rate = pcie_bytes_per_us(pcie, flit_bytes=spec.flit_bytes)
     endpoints = tuple(chiplet.pcie_ep for chiplet in chiplets)
     if die.pcie_ep is not None:
         endpoints = (node_base[0] + die.pcie_ep,)
     return Topology(
         grid=grid,
-        host_links=_join_host(draft, spec, endpoints),
+        host_links=tuple(
+            draft.join(HOST, endpoint, LinkKind.PCIE, rate, length_um=pcie.length_um)
+            for endpoint in endpoints
+        ),
         fabric=build_fabric(draft, spec, chiplets),
         nodes=tuple(draft.nodes),
         links=tuple(draft.links),
@@ -147,12 +148,3 @@ def _join_cubes(
             facing = chiplets[coord.sip].connections[column]
             crossings[cube, Side.NORTH] = join(port(cube, Side.NORTH), facing)
     return crossings
-
-
-def _join_host(draft: Draft, spec: MachineSpec, endpoints: tuple[int, ...]) -> tuple[int, ...]:
-    pcie = spec.host.pcie
-    rate = pcie_bytes_per_us(pcie, flit_bytes=spec.flit_bytes)
-    return tuple(
-        draft.join(HOST, endpoint, LinkKind.PCIE, rate, length_um=pcie.length_um)
-        for endpoint in endpoints
-    )

@@ -11,8 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import MemoryPlace
-from tilewright.memory.sanitizer.shadow import Segments
+from tilewright.memory.address import MemoryPlace, Segments
 from tilewright.memory.sanitizer.tensor import WatchedTensor
 
 
@@ -208,9 +207,6 @@ class Launch:
     name: str
     concurrent: frozenset[int] = frozenset()
 
-    def comes_after(self, other: "Launch") -> bool:
-        return other.number < self.number and other.number not in self.concurrent
-
 
 @dataclass(eq=False, slots=True)
 class Access:
@@ -235,7 +231,7 @@ class Access:
     @property
     def num_bytes(self) -> int:
         parts = self.spans or [segments for _, segments in self.pieces]
-        return sum(part.num_segments * part.num_bytes for part in parts)
+        return sum(part.num_segments * part.segment_bytes for part in parts)
 
 
 def is_ordered(earlier: Access, later: Access) -> bool:
@@ -245,6 +241,7 @@ def is_ordered(earlier: Access, later: Access) -> bool:
     """
     if earlier.strand is later.strand:
         return earlier.place < later.place
-    if later.launch.comes_after(earlier.launch):
+    launch = earlier.launch.number
+    if launch < later.launch.number and launch not in later.launch.concurrent:
         return True
     return later.past is not None and later.past.knows(earlier.strand, earlier.place)

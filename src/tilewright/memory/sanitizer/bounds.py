@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Protocol
 
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
+from tilewright.memory.address import Segments
 from tilewright.memory.mapping import Sight
 from tilewright.memory.sanitizer.access import Access
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, side_of
@@ -46,7 +46,10 @@ def find_at_fault(
     """Why a page that an access needs is not mapped."""
     tensor = access.tensor
     if tensor is None:
-        return _wild(access)
+        address = access.spans[0].address
+        detail, sides = f"{address:#x} was never a byte of any tensor", (side_of(access),)
+        kind, where = FindingKind.OUT_OF_BOUNDS, f"{address:#x}"
+        return Finding(kind, "no tensor", where, access.num_bytes, detail, sides)
     if tensor.freed_ps is not None:
         return _freed(access, tensor, address)
     for unmap in reversed(unmaps):
@@ -68,13 +71,6 @@ def find_when_served(access: Access, unmaps: Sequence[Unmap]) -> Finding | None:
             if address < span.end and unmap.has(address, access.pe):
                 return _unmapped(access, tensor, address, unmap)
     return None
-
-
-def _wild(access: Access) -> Finding:
-    address = access.spans[0].address
-    detail = f"{address:#x} was never a byte of any tensor"
-    kind = FindingKind.OUT_OF_BOUNDS
-    return Finding(kind, "no tensor", f"{address:#x}", access.num_bytes, detail, (side_of(access),))
 
 
 def _freed(access: Access, tensor: WatchedTensor, address: int) -> Finding:
@@ -146,21 +142,8 @@ MAX_BOXES = 3  # that a text names
 Box = list[range]
 
 
-class Strided(Protocol):
-    """Segments of bytes at equal distances."""
-
-    @property
-    def address(self) -> int: ...
-    @property
-    def num_segments(self) -> int: ...
-    @property
-    def segment_bytes(self) -> int: ...
-    @property
-    def stride_bytes(self) -> int: ...
-
-
 def access_text(
-    book: TensorBook, pe: PeCoord, spans: Sequence[Strided], address: int
+    book: TensorBook, pe: PeCoord, spans: Sequence[Segments], address: int
 ) -> tuple[str, str, str]:
     """Return found, expected and fix for an access by a PE whose byte ``address`` it does not see.
 
@@ -186,7 +169,7 @@ def access_text(
     return found, "elements of the PE's own shard", fix
 
 
-def _outside(book: TensorBook, spans: Sequence[Strided], address: int) -> tuple[str, str, str]:
+def _outside(book: TensorBook, spans: Sequence[Segments], address: int) -> tuple[str, str, str]:
     """The same for a byte that is no tensor's."""
     num_bytes = sum(span.num_segments * span.segment_bytes for span in spans)
     found = f"an access to {num_bytes} bytes, of which {address:#x} is "
@@ -203,7 +186,7 @@ def _outside(book: TensorBook, spans: Sequence[Strided], address: int) -> tuple[
     return found, "bytes of a tensor", fix
 
 
-def _segments(spans: Iterable[Strided]) -> Iterable[tuple[int, int]]:
+def _segments(spans: Iterable[Segments]) -> Iterable[tuple[int, int]]:
     for span in spans:
         for place in range(span.num_segments):
             start = span.address + place * span.stride_bytes

@@ -5,7 +5,7 @@ after them. So a byte on which two accesses race has at least one race that is f
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -78,7 +78,10 @@ class History:
             link = links[number]
             while link is not None:
                 if _conflicts(link.access, access):
-                    yield _conflict(link.access, access, place, window, numbers == number)
+                    where = numbers == number
+                    first = window.address_of(int(where.argmax()))
+                    count = int(np.count_nonzero(where))
+                    yield Conflict(link.access, access, place, first, count)
                 link = links[link.before]
 
     def _add_reader(self, access: Access, window: Window) -> None:
@@ -103,13 +106,6 @@ def _conflicts(earlier: Access, later: Access) -> bool:
     if earlier is later or (earlier.kind.is_atomic and later.kind.is_atomic):
         return False
     return not is_ordered(earlier, later)
-
-
-def _conflict(
-    earlier: Access, later: Access, place: MemoryPlace, window: Window, where: Any
-) -> Conflict:
-    first = window.address_of(int(where.argmax()))
-    return Conflict(earlier, later, place, first, int(np.count_nonzero(where)))
 
 
 def _distinct(numbers: Numbers) -> list[int]:

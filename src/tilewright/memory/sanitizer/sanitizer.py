@@ -5,11 +5,12 @@ told twice: when they are issued, with where they go and what comes before them,
 has served them, in the order of events.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import MemoryPlace
+from tilewright.memory.address import MemoryPlace, Segments
 from tilewright.memory.sanitizer.access import (
     NOWHERE,
     Access,
@@ -28,18 +29,10 @@ from tilewright.memory.sanitizer.bounds import (
 )
 from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings, side_of
 from tilewright.memory.sanitizer.history import Conflict, History
-from tilewright.memory.sanitizer.shadow import Segments, Shadow
+from tilewright.memory.sanitizer.shadow import Shadow
 from tilewright.memory.sanitizer.tensor import Region, TensorBook, WatchedTensor
 
 HOST = "the host"
-
-
-class _Shadows(dict[MemoryPlace, Shadow]):
-    """One a memory, made when it is first asked for."""
-
-    def __missing__(self, place: MemoryPlace) -> Shadow:
-        shadow = self[place] = Shadow()
-        return shadow
 
 
 class Sanitizer:
@@ -49,7 +42,7 @@ class Sanitizer:
         self._findings = Findings()
         self._wrong: dict[Access, Finding] = {}  # issued; their times are not known yet
         self.tensors = TensorBook()
-        self._shadows = _Shadows()
+        self._shadows: defaultdict[MemoryPlace, Shadow] = defaultdict(Shadow)
         self._history = History(self._shadows)
         self._unmaps: list[Unmap] = []
         self._under_way: set[int] = set()  # launches that the host has not waited for
@@ -229,16 +222,13 @@ class Sanitizer:
 
     def _tell_races(self) -> None:
         for finding, conflict in self._races.values():
-            if self._have_messages(conflict):
+            one, other = conflict.earlier.strand.number, conflict.later.strand.number
+            # from one strand to the other, through others or not
+            if one in self._all_senders(other) or other in self._all_senders(one):
                 detail = "messages go between the programs, but none says that one is complete"
                 finding = replace(finding, kind=FindingKind.QUEUE_RACE, detail=detail)
             self._findings.add(finding)
         self._races.clear()
-
-    def _have_messages(self, conflict: Conflict) -> bool:
-        """From one strand to the other, through others or not."""
-        one, other = conflict.earlier.strand.number, conflict.later.strand.number
-        return one in self._all_senders(other) or other in self._all_senders(one)
 
     def _all_senders(self, strand: int) -> set[int]:
         found: set[int] = set()

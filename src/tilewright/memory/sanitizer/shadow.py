@@ -4,12 +4,15 @@ State lies in arrays of the memory's own shape, made where an access goes; an ac
 segments is one look at a strided view.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from mmap import mmap
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilewright.memory.address import Segments
 from tilewright.memory.store_arena import WORD_BYTES, Fills, Piece, pieces_of
 
 ARENA_SHIFT = 21  # 2 MiB: the rows of a tile lie in a few of them
@@ -18,19 +21,6 @@ WRITTEN, UNWRITTEN = b"\x01" * WORD_BYTES, bytes(WORD_BYTES)
 
 Numbers = np.ndarray[Any, np.dtype[np.int32]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-
-
-class Segments(NamedTuple):
-    """Segments at equal distances in one memory."""
-
-    address: int
-    num_segments: int
-    num_bytes: int  # of a segment
-    stride_bytes: int
-
-    @property
-    def end(self) -> int:
-        return self.address + (self.num_segments - 1) * self.stride_bytes + self.num_bytes
 
 
 class Window(NamedTuple):
@@ -49,15 +39,15 @@ class Window(NamedTuple):
     @property
     def writers(self) -> Numbers:
         """Numbers of the last writes; 0 is nobody."""
-        return self._view(self.arena.writers)
+        return self._view(self.arena.numbers["writers"])
 
     @property
     def readers(self) -> Numbers:
         """Numbers of the reads since then; 0 is nobody."""
-        return self._view(self.arena.readers)
+        return self._view(self.arena.numbers["readers"])
 
     def forget_accesses(self) -> None:
-        for array in self.arena.used_arrays:
+        for array in self.arena.numbers.values():
             self._view(array)[...] = 0
 
     def address_of(self, place: int) -> int:
@@ -80,31 +70,11 @@ class Window(NamedTuple):
 class _Arena:
     """One array for each question, made when it is first asked."""
 
-    __slots__ = ("_readers", "_writers", "written")
+    __slots__ = ("numbers", "written")
 
     def __init__(self) -> None:
-        self.written = _zeros(np.bool_)
-        self._writers: Numbers | None = None
-        self._readers: Numbers | None = None
-
-    @property
-    def writers(self) -> Numbers:
-        if self._writers is None:
-            self._writers = _zeros(np.int32)
-        return self._writers
-
-    @property
-    def readers(self) -> Numbers:
-        if self._readers is None:
-            self._readers = _zeros(np.int32)
-        return self._readers
-
-    @property
-    def used_arrays(self) -> list[Numbers]:
-        return [array for array in (self._writers, self._readers) if array is not None]
-
-    def forget_accesses(self) -> None:
-        self._writers = self._readers = None
+        self.written: Flags = _zeros(np.bool_)
+        self.numbers: defaultdict[str, Numbers] = defaultdict(partial(_zeros, np.int32))
 
 
 def _zeros(dtype: type[Any]) -> np.ndarray[Any, Any]:
@@ -178,7 +148,7 @@ class Shadow:
     def forget_accesses(self) -> None:
         """What was accessed until now comes before all that follows."""
         for arena in self._arenas.values():
-            arena.forget_accesses()
+            arena.numbers.clear()
 
     def _made(self, numbers: range) -> list[int]:
         """Those of the arenas that there are."""

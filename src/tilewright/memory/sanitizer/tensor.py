@@ -1,15 +1,14 @@
 """Tensors as the sanitizer sees them: which bytes are whose, and which element a byte is of."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from tilewright.machine.coords import PeCoord
-from tilewright.memory.address import MemoryKind, MemoryPlace
+from tilewright.memory.address import MemoryKind, MemoryPlace, Segments
 from tilewright.memory.mapping import Sight, sight_group
 from tilewright.memory.runs import Extent, RunIndex
-from tilewright.memory.sanitizer.shadow import Segments
 
 TAG_SHIFT = 48  # virtual addresses are below half of it: see memory.allocator
 MAX_TAG = 2**14 - 1  # halves of bytes have one bit more, and all of it is an int64
@@ -138,7 +137,7 @@ class WatchedTensor:
         found: list[range] = []
         for place in range(span.num_segments):
             start = span.address + place * span.stride_bytes
-            found += view.missing(range(start, start + span.num_bytes))
+            found += view.missing(range(start, start + span.segment_bytes))
         return (found[0].start, sum(map(len, found))) if found else None
 
     def has(self, address: int) -> bool:
@@ -170,7 +169,7 @@ class WatchedTensor:
 class TensorBook:
     """All tensors there are, and the last that there were."""
 
-    def __init__(self) -> None:
+    def __init__(self, tensors: Iterable[WatchedTensor] = ()) -> None:
         self._live: dict[int, WatchedTensor] = {}  # by number
         self._lows: list[int] = []  # where they begin, in order
         self._in_order: list[WatchedTensor] = []
@@ -178,6 +177,8 @@ class TensorBook:
         self._num_tensors = 0
         self._by_tag: dict[int, WatchedTensor] = {}
         self._free_tags: list[int] = []
+        for tensor in tensors:
+            self.add(tensor)
 
     def __len__(self) -> int:
         """How many there ever were."""
@@ -190,7 +191,11 @@ class TensorBook:
     def add(self, tensor: WatchedTensor) -> WatchedTensor:
         """Take in a new tensor, which gets a number and, if there is one left, a tag."""
         self._num_tensors += 1
-        tensor.number, tensor.tag = self._num_tensors, self._take_tag()
+        tensor.number = self._num_tensors
+        if self._free_tags:  # that no tensor has, of those that live or lived last
+            tensor.tag = self._free_tags.pop()
+        elif self._num_tensors <= MAX_TAG:
+            tensor.tag = self._num_tensors
         self._by_tag[tensor.tag] = tensor
         place = bisect_right(self._lows, tensor.low)
         self._lows.insert(place, tensor.low)
@@ -233,12 +238,6 @@ class TensorBook:
         return None
 
     # -- tags ------------------------------------------------------------------------------------
-
-    def _take_tag(self) -> int:
-        """Return a tag that no tensor has, of those that live or lived last; else ``NO_TAG``."""
-        if self._free_tags:
-            return self._free_tags.pop()
-        return self._num_tensors if self._num_tensors <= MAX_TAG else NO_TAG
 
     def tagged(self, address: int) -> int:
         """A virtual address that says which tensor it came from, whatever is added to it."""

@@ -136,7 +136,7 @@ def _chosen(names: Sequence[str]) -> list[ProbeCase]:
 def _check_fit(machine: Machine, num_bytes: int, flows: Sequence[Flow], *, is_asked: bool) -> None:
     """Refuse a size that somebody asked for and that no slice has room for."""
     end = max(flow.address + flow.num_bytes for flow in flows)
-    capacity = machine.slice_map.slice_bytes
+    capacity = machine.addresses.slice_bytes
     if end <= capacity:
         return
     what = f"{num_bytes} bytes per issuer, which need {end} bytes of a slice"
@@ -221,7 +221,7 @@ def _path_input(machine: Machine, load: _Load, run: _Run) -> PathInput:
     device, engine = run.device, run.device.engine
     users: dict[int, set[PeCoord | None]] = defaultdict(set)
     for flow in load.flows:
-        users[device.memories[device.slice_node(flow.target)]].add(flow.issuer)
+        users[device.memories[device.memory_node(flow.target)]].add(flow.issuer)
     last = run.last_owner
     own = next(flow for flow in load.flows if flow.issuer == load.issuers[last])
     size = min(own.num_bytes, machine.spec.packet_bytes)
@@ -244,13 +244,13 @@ def _refreshes(device: Device, slices: Iterable[PeCoord]) -> dict[int, BankedRef
     """Of the slices that refresh all their banks at a time, by server."""
     if device.machine.spec.cube.hbm.impl is not None:
         return {}
-    spec, slice_map = device.machine.spec, device.machine.slice_map
+    spec = device.machine.spec
     found = {}
     for pe in slices:
-        memory = slice_spec(spec.cube.hbm, slice_map, pe.pe, spec.cube.pes)
+        memory = slice_spec(spec.cube.hbm, pe.pe, spec.cube.pes)
         refresh = memory.refresh if isinstance(memory, BankedSpec) else None
         if refresh is not None and refresh.scope is RefreshScope.ALL_BANKS:
-            server = device.memories[device.slice_node(pe)]
+            server = device.memories[device.memory_node(pe)]
             found[server] = refresh
     return found
 

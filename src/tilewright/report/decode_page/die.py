@@ -40,8 +40,7 @@ class _Die:
         return format_name(replace(part, sip=self.cube.sip, cube=self.cube.cube))
 
     def router_name(self, router: int) -> str:
-        place = self.cells.layout.routers[router]
-        return self.name(NodeName(place.kind, row=place.row, column=place.column))
+        return self.name(self.cells.layout.routers[router].name)
 
     def share(self, name: str) -> float:
         return self.shares.get(name, 0.0)
@@ -57,9 +56,9 @@ def draw_die(
     """A cube whose network is a mesh."""
     die = _Die(box, cube, shares, machine)
     svg.box(box, fill=COLOURS["card"], stroke=COLOURS["line"], radius=8)
-    for wire in die.cells.layout.wires:
-        names = die.router_name(wire.one), die.router_name(wire.other)
-        _draw_both_ways(svg, die, names, die.cells.middle(wire.one), die.cells.middle(wire.other))
+    for one, other in die.cells.layout.wires:
+        names = die.router_name(one), die.router_name(other)
+        _draw_both_ways(svg, die, names, die.cells.middle(one), die.cells.middle(other))
     _draw_ports(svg, die)
     for pe, router in enumerate(die.cells.layout.pe_routers):
         _draw_pe(svg, die, PeCoord(cube.sip, cube.cube, pe), router)

@@ -48,14 +48,14 @@ class Cells:
 
     def middle(self, router: int) -> tuple[float, float]:
         place = self.layout.routers[router]
-        column, row = place.column or 0, place.row or 0
+        column, row = place.name.column or 0, place.name.row or 0
         return self.place.x + (column + 0.5) * self.size, self.place.y + (row + 0.5) * self.size
 
     @staticmethod
     def shape_of(layout: DieLayout) -> tuple[int, int]:
         """Return the columns and rows of a mesh."""
-        columns = 1 + max(place.column or 0 for place in layout.routers)
-        return columns, 1 + max(place.row or 0 for place in layout.routers)
+        columns = 1 + max(place.name.column or 0 for place in layout.routers)
+        return columns, 1 + max(place.name.row or 0 for place in layout.routers)
 
     def ports(self) -> Iterator[tuple[Side, int, int, int, float]]:
         """Yield side, number and router of each connection; those of one router are apart.
@@ -92,19 +92,19 @@ def draw_mesh_die(svg: Svg, die: Box, machine: Machine) -> None:
     cells = Cells(layout, Box(x, y, columns * size, rows * size), size)
     _draw_hole(svg, cells, columns, rows, machine)
     _draw_ports(svg, cells, die)
-    for wire in layout.wires:
-        points = cells.middle(wire.one), cells.middle(wire.other)
+    for one, other in layout.wires:
+        points = cells.middle(one), cells.middle(other)
         svg.line(points, stroke=WIRE, width=min(2.0, size / 8))
     _draw_seats(svg, cells, machine)
     for router, place in enumerate(layout.routers):
         x, y = cells.middle(router)
-        tip = f"r{place.row}c{place.column}"
+        tip = f"r{place.name.row}c{place.name.column}"
         box = Box(x - cells.half, y - cells.half, 2 * cells.half, 2 * cells.half)
         draw_block(svg, box, BlockKind.ROUTER, tip=tip)
 
 
 def _draw_hole(svg: Svg, cells: Cells, columns: int, rows: int, machine: Machine) -> None:
-    there = {(place.row, place.column) for place in cells.layout.routers}
+    there = {(place.name.row, place.name.column) for place in cells.layout.routers}
     missing = [
         (row, column)
         for row in range(rows)

@@ -1,6 +1,6 @@
 """From a kernel and its arguments to programs on PEs: bind, place, send, run, report."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,9 @@ from tilewright.executor.run import Counters, Replicated, Run, Terms
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_watch import check_host_call
-from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, bind
-from tilewright.runtime.launch.place import Placed, place
+from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, Placed, bind, place
 from tilewright.runtime.launch.send import LaunchGate, place_rings, send
 from tilewright.runtime.request import LaunchReport, Request
-from tilewright.runtime.tensor.tensor import Tensor
 
 
 class Pending:
@@ -78,13 +76,13 @@ def launch(
     neighbours, free_rings = place_rings(driver, terms.neighbours, name)
     try:
         terms = replace(terms, neighbours=neighbours)
-        gate = send(driver, name, terms, placed.shares, options, binding.num_arguments)
+        num_arguments = len(binding.args) + len(binding.kwargs)
+        gate = send(driver, name, terms, placed.shares, options, num_arguments)
         # programs wait at the gate for the command
-        run = driver.launcher.start(driver.hub, driver.effects, terms, placed.shares, gate)
+        run = driver.launcher.start(driver.hub, driver.running.effects, terms, placed.shares, gate)
         gate.request.programs = frozenset(run.owners)
         gate.request.rings = None if terms.neighbours is None else run.post
-        for stream in run.streams:
-            gate.expect(stream.pe.coord)
+        gate.num_streams.update(stream.pe.coord for stream in run.streams)
         return _report_at_end(driver, name, binding, placed, gate, run, free_rings)
     except BaseException:
         free_rings()
@@ -133,12 +131,13 @@ def _report(
     shares, starts_ps, ends = placed.shares, gate.starts_ps, gate.ends
     last_end_ps = max(end_ps for end_ps, _ in ends.values())
     last_pe = min(pe for pe, (end_ps, _) in ends.items() if end_ps == last_end_ps)
+    pes = tuple(share.pe for share in shares)
     return LaunchReport(
         name,
         kernel,
         placed.grid,
         sum(len(share.ids) for share in shares),
-        driver.shared_pes(tuple(share.pe for share in shares)),
+        driver.pes.setdefault(pes, pes),
         gate.request.submitted_ps,
         min(starts_ps.values()),
         max(starts_ps.values()),
@@ -169,6 +168,12 @@ def _nothing(driver: Driver, name: str, kernel: str, grid: tuple[int, ...]) -> P
 def _terms(driver: Driver, binding: Binding, placed: Placed, options: LaunchOptions) -> Terms:
     """Gather what holds for all programs, the rings that they use included."""
     given, ids_of = options.neighbours, placed.ids_of
+    replicas = []
+    for tensor in dict.fromkeys(() if options.grid is None else binding.tensors):
+        low, placement = tensor.address, tensor.placement
+        if len(placement.owners) < len(placement.shards):
+            replicas.append(Replicated(low, low + placement.num_bytes, tensor.name))
+    installed = {pe: driver.installed[pe] for pe in ids_of if pe in driver.installed}
     post = given if isinstance(given, Post) else None
     own = None if isinstance(given, Post) else _neighbours(binding.where, given, ids_of)
     return Terms(
@@ -177,21 +182,13 @@ def _terms(driver: Driver, binding: Binding, placed: Placed, options: LaunchOpti
         carries_data=options.carries_data,
         neighbours=own,
         post=post,
-        installed=driver.installed_on(ids_of) if given is None else {},
+        installed=installed if given is None else {},
         resident=options.resident,
-        replicas=() if options.grid is None else tuple(_replicated(binding.tensors)),
+        replicas=replicas,
         observer=None if driver.observer is None else driver.observer.commands,
         sanitizer=None if driver.watch is None else driver.watch.sanitizer,
         limits=driver.limits,
     )
-
-
-def _replicated(tensors: Iterable[Tensor]) -> Iterator[Replicated]:
-    for tensor in dict.fromkeys(tensors):
-        placement = tensor.placement
-        if len(placement.owners) < len(placement.shards):
-            low = tensor.address
-            yield Replicated(low, low + placement.num_bytes, tensor.name)
 
 
 def _neighbours(
@@ -201,20 +198,19 @@ def _neighbours(
     if given is None or isinstance(given, Neighbours):
         return given
     place_of = {ids: pe for pe, all_ids in ids_of.items() for ids in all_ids}
-    find: Callable[[Any], PeCoord] = lambda who: _pe_of(where, who, place_of)  # noqa: E731
+
+    def find(who: Any) -> PeCoord:
+        if isinstance(who, PeCoord):
+            return who
+        ids = (who,) if isinstance(who, int) else who
+        if ids not in place_of:
+            found, expected = f"the neighbour {who!r}", "a PE or the ids of a program"
+            raise KernelError(where, found, expected, "correct the neighbours")
+        return place_of[ids]
+
     table: dict[PeCoord, dict[str, PeCoord]] = {}
     for who, directions in given.items():
         table.setdefault(find(who), {}).update(
             {direction: find(peer) for direction, peer in directions.items()}
         )
     return Neighbours(table)
-
-
-def _pe_of(where: str, who: Any, place_of: Mapping[tuple[int, ...], PeCoord]) -> PeCoord:
-    if isinstance(who, PeCoord):
-        return who
-    ids = (who,) if isinstance(who, int) else who
-    if ids not in place_of:
-        found = f"the neighbour {who!r}"
-        raise KernelError(where, found, "a PE or the ids of a program", "correct the neighbours")
-    return place_of[ids]

@@ -9,8 +9,8 @@ from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import TaskGraph
 from tilewright.executor.launcher import Share
 from tilewright.executor.neighbour import Neighbours
+from tilewright.executor.order import Stream
 from tilewright.executor.run import Terms
-from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory.address import MemoryKind, MemoryPlace
@@ -54,15 +54,11 @@ class RingSpace:
             self._memory(space.kind, space.pe).free(space.address, space.num_bytes)
 
     def _memory(self, kind: RingKind, pe: PeCoord) -> Allocator:
-        machine, memory = self._driver.machine, self._driver.memory
-        match kind:
-            case RingKind.TCM:
-                name, size = f"{place_name(pe)}.tcm", machine.spec.pe.tcm.reserved_bytes
-                return self._tcms.setdefault(pe, Allocator(name, size))
-            case RingKind.SRAM:
-                return memory.allocator(MemoryPlace.of(MemoryKind.SRAM, pe))
-            case RingKind.HBM:
-                return memory.allocator(MemoryPlace(MemoryKind.HBM, pe))
+        driver = self._driver
+        if kind is RingKind.TCM:
+            size = driver.machine.spec.pe.tcm.reserved_bytes
+            return self._tcms.setdefault(pe, Allocator(f"{place_name(pe)}.tcm", size))
+        return driver.memory.allocator(MemoryPlace.of(MemoryKind(kind.value), pe))
 
 
 def place_rings(
@@ -112,11 +108,7 @@ class LaunchGate:
     starts_ps: dict[PeCoord, int] = field(default_factory=dict)
     ends: dict[PeCoord, tuple[int, int]] = field(default_factory=dict)
     """By PE: when it ended, and the owner of what ended last."""
-    _num_streams: Counter[PeCoord] = field(default_factory=Counter)
-
-    def expect(self, pe: PeCoord) -> None:
-        """One more stream of a PE."""
-        self._num_streams[pe] += 1
+    num_streams: Counter[PeCoord] = field(default_factory=Counter)  # that have not ended
 
     def begin(self, stream: Stream) -> None:
         pe, hub = stream.pe.coord, self.running.hub
@@ -132,8 +124,8 @@ class LaunchGate:
         pe, hub = stream.pe.coord, self.running.hub
         stream.wait_for_all()
         self.ends[pe] = hub.now_ps, hub.running.number
-        self._num_streams[pe] -= 1
-        if self._num_streams[pe]:
+        self.num_streams[pe] -= 1
+        if self.num_streams[pe]:
             return
         graph = TaskGraph()
         self.running.path.answer(graph, pe, self.delivery.answers[pe], ())
@@ -157,16 +149,15 @@ def send(
     before: list[Request] = []
     if terms.neighbours is not None:
         before.append(tell_rings(driver, f"rings of {name!r}", terms.neighbours))
-    signal = None
+    signal, told = None, entries
     if options.synchronised_start:
         what = f"announcement of {name!r}"  # that all PEs are ready
-        before.append(_told(driver, what, entries, is_shared=True, before=before))
+        before.append(driver.tell(what, entries, is_shared=True, after=before))
         signal = driver.device.engine.add_signal(
             f"start of {name!r} after request {before[-1].request_id}"
         )
-        delivery = driver.path.deliver(dict.fromkeys(entries, 0), is_shared=True, raises=signal)
-    else:
-        delivery = driver.path.deliver(entries, is_shared=True)
+        told = dict.fromkeys(entries, 0)
+    delivery = driver.running.path.deliver(told, is_shared=True, raises=signal)
     request, arrivals = driver.deliver(f"launch of {name!r}", delivery, before)
     common_start = None if signal is None else (signal, len(shares))
     earliest_ps = options.earliest_start_ps
@@ -180,18 +171,4 @@ def tell_rings(driver: Driver, what: str, neighbours: Neighbours) -> Request:
         entries[pe] = entries.get(pe, 0) + len(directions)
         for peer in directions.values():
             entries[peer] = entries.get(peer, 0) + 1
-    return _told(driver, what, entries, is_shared=False)
-
-
-def _told(
-    driver: Driver,
-    what: str,
-    entries: Mapping[PeCoord, int],
-    *,
-    is_shared: bool,
-    before: Iterable[Request] = (),
-) -> Request:
-    delivery = driver.path.deliver(entries, is_shared=is_shared)
-    for pe in entries:
-        driver.path.answer(delivery.graph, pe, delivery.answers[pe], (delivery.arrivals[pe],))
-    return driver.deliver(what, delivery, before)[0]
+    return driver.tell(what, entries, is_shared=False)

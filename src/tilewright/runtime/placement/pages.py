@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeGuard
+from operator import attrgetter
+from typing import NamedTuple
 
 from tilewright.errors import OutOfMemoryError
 from tilewright.machine.coords import PeCoord
@@ -64,11 +65,6 @@ class Piece(NamedTuple):
     offset_step: int = 0  # the same in the memory
 
     @property
-    def extent(self) -> Extent:
-        """All of it in the virtual range."""
-        return Extent(self.span.start, len(self.span), self.times, self.step)
-
-    @property
     def parts(self) -> Iterator[MemoryPart]:
         """All of it in the memory, as few parts."""
         size = len(self.span)
@@ -98,15 +94,12 @@ class HomePages:
     ranges: Sequence[range]
     offset: int  # of the first in the memory
 
-    @property
-    def num_pages(self) -> int:
-        return num_bytes_of(self.ranges)
-
 
 def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Sequence[range]:
     """The fewest that have all bytes of a shard."""
     ranges = shard.ranges
-    if _has_own_pages(ranges, page_bytes):
+    # ranges that repeat, and begin and end with pages: no two of them share one
+    if isinstance(ranges, Runs) and is_aligned(extents_of(ranges), page_bytes, ranges[-1].stop):
         first = first_page * page_bytes
         return Runs([_in_pages(each.shifted(first), page_bytes) for each in ranges.repeats])
     found: list[range] = []
@@ -117,11 +110,6 @@ def _page_ranges(shard: Shard, page_bytes: int, first_page: int) -> Sequence[ran
         else:
             found.append(pages)
     return tuple(range(first_page + pages.start, first_page + pages.stop) for pages in found)
-
-
-def _has_own_pages(ranges: Sequence[range], page_bytes: int) -> TypeGuard[Runs]:
-    """Return whether ranges that repeat begin and end with pages: no two of them share one."""
-    return isinstance(ranges, Runs) and is_aligned(extents_of(ranges), page_bytes, ranges[-1].stop)
 
 
 def _in_pages(repeat: Repeat, page_bytes: int) -> Repeat:
@@ -142,10 +130,6 @@ class TensorPages:
     mapping: MappingPlan
     sight: Sight
 
-    def place(self, home: PeCoord) -> MemoryPlace:
-        """The memory that a PE's shard is in."""
-        return MemoryPlace.of(self.placement.memory, home)
-
     @cached_property
     def _pieces_of(self) -> Mapping[PeCoord, tuple[Piece, ...]]:
         return {
@@ -160,7 +144,7 @@ class TensorPages:
     def pieces(self, pe: PeCoord) -> tuple[Piece, ...]:
         """Where the bytes of a PE's shard are, in order, each piece by itself."""
         found = [each for piece in self.repeated_pieces(pe) for each in piece.single()]
-        return tuple(sorted(found, key=_start))
+        return tuple(sorted(found, key=attrgetter("span.start")))
 
     @cached_property
     def _owned_pieces(self) -> RunIndex[Piece]:
@@ -174,7 +158,10 @@ class TensorPages:
 
     def _index(self, homes: Iterable[PeCoord]) -> RunIndex[Piece]:
         pieces = dict.fromkeys(piece for home in homes for piece in self._pieces_of[home])
-        return RunIndex((piece.extent, piece) for piece in pieces)
+        return RunIndex(
+            (Extent(each.span.start, len(each.span), each.times, each.step), each)
+            for each in pieces
+        )
 
     def read_parts(self, span: range) -> Iterator[tuple[int, MemoryPart]]:
         """Where bytes of the virtual range can be read, and how far behind the first of them."""
@@ -188,7 +175,7 @@ class TensorPages:
 def _pieces(placement: Placement, base: VirtualByte, home: HomePages) -> Iterator[Piece]:
     """Yield where the bytes of a shard are."""
     page_bytes, shard, offset = placement.page_bytes, home.shard, home.offset
-    place = MemoryPlace.of(placement.memory, shard.home)
+    place = placement.memory_of(shard.home)
     if isinstance(shard.ranges, Runs) and isinstance(home.ranges, Runs):
         yield from _repeated_pieces(page_bytes, place, shard.ranges, home.ranges, offset)
         return
@@ -218,10 +205,6 @@ def _repeated_pieces(
         offset += (repeat.times - 1) * sum(sizes)
 
 
-def _start(piece: Piece) -> int:
-    return piece.span.start
-
-
 def _overlaps(pieces: RunIndex[Piece], span: range) -> Iterator[tuple[int, MemoryPart]]:
     """What pieces, which leave no gap, have of a span."""
     for low, high, owners in pieces.hits(span):
@@ -245,7 +228,7 @@ def take_pages(
     try:
         taken: dict[tuple[MemoryPlace, Sequence[range]], int] = {}
         for shard in placement.shards:
-            place = MemoryPlace.of(placement.memory, shard.home)
+            place = placement.memory_of(shard.home)
             ranges = _page_ranges(shard, placement.page_bytes, base // placement.page_bytes)
             if (place, ranges) not in taken:  # else PEs share a copy in the SRAM of their cube
                 num_bytes = num_bytes_of(ranges) * placement.page_bytes
@@ -253,7 +236,7 @@ def take_pages(
                 taken[place, ranges] = allocator.allocate(num_bytes, requester=placement.where)
             homes.append(HomePages(shard, ranges, taken[place, ranges]))
     except OutOfMemoryError:
-        _give_back(placement, base, homes, pool)
+        give_back_pages(placement, base, homes, pool)
         raise
     if sight is None:
         sight = Sight.ALL if placement.is_global else Sight.OWN
@@ -262,17 +245,13 @@ def take_pages(
     return TensorPages(placement, base, tuple(homes), mapping, sight)
 
 
-def give_back_pages(pages: TensorPages, pool: Pool) -> None:
-    """Give all of it back, once; nobody may be told of them any more."""
-    _give_back(pages.placement, pages.base, pages.homes, pool)
-
-
-def _give_back(
+def give_back_pages(
     placement: Placement, base: VirtualByte, homes: Iterable[HomePages], pool: Pool
 ) -> None:
+    """Give all pages of a tensor back, once; nobody may be told of them any more."""
     pool.space.free(base, max(1, placement.num_bytes))
-    taken = {
-        (MemoryPlace.of(placement.memory, home.shard.home), home.offset): home.num_pages
+    taken = {  # in pages
+        (placement.memory_of(home.shard.home), home.offset): num_bytes_of(home.ranges)
         for home in homes
     }
     for (place, offset), num_pages in taken.items():
@@ -285,7 +264,7 @@ def _shard_ranges(
     """Yield the bytes of all shards, and nothing of the pages beside them."""
     for home in homes:
         # in a memory neighbours have neighbouring addresses: one is enough for all pieces
-        place = MemoryPlace.of(placement.memory, home.shard.home)
+        place = placement.memory_of(home.shard.home)
         shift = pool.physical_of(place, home.offset) - home.offset
         for piece in _pieces(placement, base, home):
             first, size = VirtualByte(base + piece.span.start), len(piece.span)

@@ -9,17 +9,25 @@ are shards at the same place. No simulator and no memory is touched here.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from typing import NamedTuple
 
 from tilewright.errors import InternalError, PlacementError
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import Grid, PeCoord
 from tilewright.machine.node import place_name
-from tilewright.memory.address import MemoryKind
+from tilewright.memory.address import MemoryKind, MemoryPlace
 from tilewright.memory.runs import RunIndex, extents_of, is_aligned, num_bytes_of, shifted
-from tilewright.runtime.placement.divide import Box, Region, box_num_bytes, divide
-from tilewright.runtime.placement.policy import DPPolicy, Interleave, Level, Split
+from tilewright.runtime.placement.policy import (
+    Box,
+    DPPolicy,
+    Interleave,
+    Level,
+    Region,
+    Split,
+    box_num_bytes,
+    divide,
+    strides_of,
+)
 from tilewright.runtime.placement.text import placement_text
 
 MIN_AXES = 2  # row_wise and column_wise look at a tensor as a matrix, at least
@@ -51,11 +59,6 @@ class Part:
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(map(len, self.box))
-
-    @property
-    def index(self) -> tuple[slice, ...]:
-        """Of the tensor as an array."""
-        return tuple(slice(extent.start, extent.stop) for extent in self.box)
 
     @property
     def span(self) -> range:
@@ -111,6 +114,10 @@ class Placement:
         """The kind of memory that all shards are in."""
         return MemoryKind(self.policy.memory)
 
+    def memory_of(self, pe: PeCoord) -> MemoryPlace:
+        """Return the memory that a PE's shard is in."""
+        return MemoryPlace.of(self.memory, pe)
+
     @property
     def num_bytes(self) -> int:
         """Of the virtual range."""
@@ -123,9 +130,12 @@ class Placement:
     @cached_property
     def is_row_major(self) -> bool:
         """Whether the virtual range is the row-major tensor, byte for byte."""
+        strides = strides_of(self.shape)
         # a box with gaps would be filled by parts that lie behind it, yet begin before its end
         return all(
-            _first_element(part.box, self.shape) * self.dtype.bits == part.offset * 8
+            sum(extent.start * stride for extent, stride in zip(part.box, strides, strict=True))
+            * self.dtype.bits
+            == part.offset * 8
             for part in self.parts
         )
 
@@ -243,7 +253,9 @@ def place(
     sip0.cube1.pe1  [3:5, 2:4]      32      8
     """
     where = f"tensor {name!r}"
-    _check_shape(where, shape)
+    if any(type(size) is not int or size < 0 for size in shape):
+        found, expected = f"the shape {shape}", "ints that are not negative"
+        raise PlacementError(where, found, expected, "correct the shape")
     for level in policy.levels:
         _check_layout(where, level, len(shape), page_bytes)
     parts: dict[Box, Part] = {}
@@ -292,12 +304,6 @@ def _units(where: str, level: Level, there: tuple[int, ...]) -> tuple[int, ...]:
     return there[:count]
 
 
-def _check_shape(where: str, shape: tuple[int, ...]) -> None:
-    if any(type(size) is not int or size < 0 for size in shape):
-        found, expected = f"the shape {shape}", "ints that are not negative"
-        raise PlacementError(where, found, expected, "correct the shape")
-
-
 def _check_layout(where: str, level: Level, rank: int, page_bytes: int) -> None:
     where = f"{where}, {level.where}"
     match level.layout:
@@ -314,9 +320,3 @@ def _check_axis(where: str, axis: int, rank: int) -> None:
     if not -rank <= axis < rank:
         expected = f"one from {-rank} to {rank - 1}" if rank else "none, since a scalar has no axes"
         raise PlacementError(where, f"axis {axis}", expected, "name an axis of the tensor")
-
-
-def _first_element(box: Box, shape: tuple[int, ...]) -> int:
-    """Its number in the row-major whole."""
-    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return sum(extent.start * stride for extent, stride in zip(box, strides, strict=True))

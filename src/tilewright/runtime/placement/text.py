@@ -6,7 +6,7 @@ from itertools import product
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory.runs import num_bytes_of
-from tilewright.runtime.placement.divide import Box
+from tilewright.runtime.placement.policy import Box
 
 MAX_RANGES = 2  # blocks of a shard that are shown
 

@@ -15,7 +15,7 @@ import numpy as np
 from tilewright.errors import TensorError
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.meaning.convert import to_storage
-from tilewright.runtime.placement.divide import Box
+from tilewright.runtime.placement.policy import Box
 
 Array = np.ndarray[Any, Any]
 

@@ -16,9 +16,9 @@ from tilewright.executor.layout import bytes_of_elements, elements_of_bytes
 from tilewright.language.dtype import DType
 from tilewright.machine.coords import PeCoord
 from tilewright.memory.address import MemoryPlace
-from tilewright.runtime.placement.divide import Box, is_contiguous
 from tilewright.runtime.placement.pages import MemoryPart, TensorPages
 from tilewright.runtime.placement.placement import Part, Placement
+from tilewright.runtime.placement.policy import Box, is_contiguous, strides_of
 
 Array = np.ndarray[Any, Any]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -39,14 +39,9 @@ class Window:
         return tuple(map(len, self.inside))
 
     @property
-    def _strides(self) -> list[int]:
-        shape = self.part.shape
-        return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
-
-    @property
     def _elements(self) -> range:
         """From the first to the last, by their number in the part."""
-        both = list(zip(self.inside, self._strides, strict=True))
+        both = list(zip(self.inside, strides_of(self.part.shape), strict=True))
         first = sum(extent.start * stride for extent, stride in both)
         last = sum((extent.stop - 1) * stride for extent, stride in both)
         return range(first, last + 1)
@@ -72,7 +67,7 @@ class Window:
     def view(self, elements: Array) -> Array:
         """The box among the elements of the span; the same memory."""
         offset = (self.span.start - self.part.offset) * 8 // self.dtype.bits
-        strides = [stride * elements.itemsize for stride in self._strides]
+        strides = [stride * elements.itemsize for stride in strides_of(self.part.shape)]
         first = (self._elements.start - offset) * elements.itemsize
         return np.ndarray(self.shape, elements.dtype, elements.view(np.uint8).data, first, strides)
 
@@ -128,10 +123,7 @@ class DeviceStorage:
         self.pages = pages
         self.has_values = has_values
         self.transport = transport
-
-    @property
-    def placement(self) -> Placement:
-        return self.pages.placement
+        self.placement = pages.placement
 
     def read(self, box: Box, *, timed: bool) -> Array:
         """The elements of a box. Copies of one that differ are refused."""
@@ -166,7 +158,7 @@ class DeviceStorage:
                 raise self._copies_differ(window.span.start + start, part.place)
 
     def _copies_differ(self, offset: int, place: MemoryPlace) -> TensorError:
-        owner = self.pages.place(self.placement.owner_of(offset))
+        owner = self.placement.memory_of(self.placement.owner_of(offset))
         found = f"other values in {place} than in {owner}"
         expected = "copies that are the same"
         fix = "split it or place it on one PE, or look at one copy: t.local(pe)"
@@ -193,7 +185,7 @@ class DeviceStorage:
 
         ``only`` names the PEs whose copies are written; the other copies stay as they are.
         """
-        kept = None if only is None else {self.pages.place(pe) for pe in only}
+        kept = None if only is None else {self.placement.memory_of(pe) for pe in only}
         parts: list[MemoryPart] = []
         data: list[Bytes] = []
         for window in windows(self.placement, box):

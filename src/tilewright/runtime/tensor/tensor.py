@@ -20,7 +20,6 @@ from tilewright.runtime.placement.placement import Placement, Shard
 from tilewright.runtime.placement.policy import DPPolicy
 from tilewright.runtime.placement.text import homes_text
 from tilewright.runtime.tensor.array import (
-    Selection,
     convert_elements,
     native_array,
     resolve_elements,
@@ -58,7 +57,7 @@ class Tensor:
         self.shape = shape
         self.dtype = dtype
         self._storage: HostStorage | DeviceStorage | None = storage
-        self._owner = owner
+        self.owner = owner  # the context that made it
         if isinstance(storage, DeviceStorage):
             # weakly: a launch that nobody waits for keeps its tensors, and these their owner
             self._finalizer = weakref.finalize(self, _abandon, weakref.ref(owner), storage.pages)
@@ -85,11 +84,6 @@ class Tensor:
     def nbytes(self) -> int:
         """Of its packed elements, once."""
         return -(-self.numel() * self.dtype.bits // 8)
-
-    @property
-    def owner(self) -> TensorOwner:
-        """Of the context that made it."""
-        return self._owner
 
     @property
     def is_host(self) -> bool:
@@ -128,7 +122,8 @@ class Tensor:
 
     def numpy(self, *, timed: bool = True) -> Array:
         """A copy of its elements."""
-        return self._read_values(whole_box(self.shape), timed=timed)
+        self._check_values()
+        return self._live.read(whole_box(self.shape), timed=timed)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -142,8 +137,9 @@ class Tensor:
 
     def read(self, key: Any, *, timed: bool = True) -> Any:
         """A copy of the elements that a key selects."""
-        selection = self._select(key)
-        return self._read_values(selection.box, timed=timed)[selection.key]
+        selection = resolve_index(self._where, key, self.shape)
+        self._check_values()
+        return self._live.read(selection.box, timed=timed)[selection.key]
 
     def local(self, pe: PeCoord, *, timed: bool = True) -> Array:
         """A copy of what one PE has: its own replica of a box."""
@@ -203,7 +199,7 @@ class Tensor:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         storage = self._live
-        selection = self._select(key)
+        selection = resolve_index(self._where, key, self.shape)
         values = self._fit(self._source_values(value, timed=True), selection.shape)
         array = np.zeros(selection.box_shape, self.dtype.storage)
         array[selection.key] = values
@@ -224,21 +220,21 @@ class Tensor:
         """A copy with another placement, or on the host (``"cpu"``); there it is itself."""
         where = target if dp is None else dp
         if isinstance(where, DPPolicy) and None in (target, dp):
-            made = self._owner.empty(self.shape, self.dtype, dp=where)
+            made = self.owner.empty(self.shape, self.dtype, dp=where)
             return made.copy_(self, timed=timed)
         if where != "cpu" or dp is not None:
             found = f"to({target!r}, dp={dp!r})"
             raise TensorError(self._where, found, "a DPPolicy or 'cpu'", "name one of them")
         if self.is_host:
             return self
-        return host_tensor(self.numpy(timed=timed), self._owner, name=self.name)
+        return host_tensor(self.numpy(timed=timed), self.owner, name=self.name)
 
     def free(self) -> None:
         """Give its memory back; every other use is refused from then on. Again does nothing."""
         storage, self._storage = self._storage, None
         if isinstance(storage, DeviceStorage):
             self._finalizer.detach()
-            self._owner.free(storage.pages)
+            self.owner.free(storage.pages)
 
     def __repr__(self) -> str:
         facts = [f"shape={self.shape}", f"dtype={self.dtype}", f"name={self.name!r}"]
@@ -274,13 +270,6 @@ class Tensor:
             found = f"no values, since its context has no data and {self.dtype} is a float"
             fix = "make the context with data=True"
             raise TensorError(self._where, found, "values", fix)
-
-    def _select(self, key: Any) -> Selection:
-        return resolve_index(self._where, key, self.shape)
-
-    def _read_values(self, box: tuple[range, ...], *, timed: bool) -> Array:
-        self._check_values()
-        return self._live.read(box, timed=timed)
 
     def _values_text(self, storage: HostStorage | DeviceStorage) -> str:
         if not storage.has_values:
@@ -324,9 +313,3 @@ def host_tensor(array: Any, owner: TensorOwner, *, name: str = "host") -> Tensor
     """A tensor on the host with a copy of an array."""
     elements, dtype = native_array(f"tensor {name!r}", array)
     return Tensor(name, elements.shape, dtype, HostStorage(elements), owner)
-
-
-def device_tensor(storage: DeviceStorage, owner: TensorOwner) -> Tensor:
-    """A tensor in the machine, whose pages are taken and mapped."""
-    placement = storage.placement
-    return Tensor(placement.name, placement.shape, placement.dtype, storage, owner)

@@ -15,7 +15,6 @@ from tilewright.device.memory import slice_spec
 from tilewright.engine import EngineKind
 from tilewright.engine.dram.spec import BankedSpec
 from tilewright.limits import MapField
-from tilewright.machine.address import build_slice_map
 from tilewright.units import PS_PER_NS
 from tilewright.validation.finding import (
     Check,
@@ -171,8 +170,7 @@ def check_stack(kind: EngineKind, *, part: Part, refresh_ns: int, figure: str) -
     """All slices of a stack at once, as the machine deals them out."""
     spec = hbm_spec(part.preset, refresh_ns=refresh_ns)
     num_slices = 8
-    slice_map = build_slice_map(spec, num_slices=num_slices)
-    slices = [slice_spec(spec, slice_map, number, num_slices) for number in range(num_slices)]
+    slices = [slice_spec(spec, number, num_slices) for number in range(num_slices)]
     memories = tuple(each for each in slices if isinstance(each, BankedSpec))
     return ramp(Fraction(figure), _refreshed_rate(memories, part, SHORT_INTERVALS, kind), GB)
 

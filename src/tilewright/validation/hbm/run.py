@@ -12,7 +12,6 @@ from tilewright.engine import Engine, EngineKind, EngineSpec, ServerSpec, TaskGr
 from tilewright.engine.dram.spec import BankedSpec
 from tilewright.engine.statistics import ChannelCounters
 from tilewright.errors import InternalError
-from tilewright.machine.address import build_slice_map
 from tilewright.machine.parse import parse_machine
 from tilewright.machine.spec import HbmSpec
 from tilewright.validation.engine_run import ends_of, finish
@@ -50,8 +49,7 @@ def channel_memory(preset: str, refresh_ns: int | None = None) -> BankedSpec:
     """One pseudo-channel of a stack; it refreshes first after a whole interval."""
     spec = hbm_spec(preset, refresh_ns=refresh_ns)
     slices = spec.pseudo_channels
-    slice_map = build_slice_map(spec, num_slices=slices)
-    memory = slice_spec(spec, slice_map, slices - 1, slices)
+    memory = slice_spec(spec, slices - 1, slices)
     if not isinstance(memory, BankedSpec):
         raise InternalError("validate", f"a simple memory in {preset}", "a banked one", "report it")
     return memory

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.memory.runs import Runs, num_bytes_of
-from tilewright.runtime.placement import divide
-from tilewright.runtime.placement.divide import deal_blocks
+from tilewright.runtime.placement import policy
+from tilewright.runtime.placement.policy import deal_blocks
 
 
 def explicit(runs: Sequence[range], block_bytes: int, num_units: int) -> list[list[range]]:
@@ -31,7 +31,7 @@ def test_levels_of_blocks_are_dealt_as_byte_by_byte(
 ) -> None:
     found: list[Sequence[range]] = [(range(start, start + size),) if size else ()]
     expected: list[Sequence[range]] = list(found)
-    with mock.patch.object(divide, "MAX_EXPLICIT", 0):
+    with mock.patch.object(policy, "MAX_EXPLICIT", 0):
         for block_bytes, num_units in levels:
             found = [each for runs in found for each in deal_blocks(runs, block_bytes, num_units)]
             expected = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.check import (
+from tilewright.device.block import (
     ceil_div,
     check_product,
     check_size,

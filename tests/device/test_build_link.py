@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kinds import every_engine
-from tilewright.device.link import link_block, link_server
+from tilewright.device.build import link_block, link_server
 from tilewright.engine import Arbitration, EngineKind, EngineSpec, TaskGraph, build_engine
 from tilewright.machine.build import Machine, build_machine
 from tilewright.machine.node import LinkKind
