@@ -81,7 +81,7 @@ def _writes(graph: Graph, state_pages: Sequence[int]) -> tuple[StateWrite, ...]:
 def _covered(view: RowView, name: str, stored: Array, pages: Sequence[int]) -> Array:
     """Return the new values of covered pages; further pages and other heads keep theirs."""
     shared, stop = view.shared, max(pages)
-    held = shared.state.layer(view.request, view.layer).get(name)
+    held = shared.kept.layer(view.request, view.layer).get(name)
     most = stop if held is None else max(stop, min(int(held.shape[1]), view.num_pages))
     if min(pages) == most:
         return stored[:, :most]

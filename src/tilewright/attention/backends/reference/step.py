@@ -136,7 +136,7 @@ class Step:
                     view.prompt_reader, query, num_tokens - wanted, shared.scale, want_mass=True
                 )
             kept[prompt_mass_name(window)] = None if mass is None else mass[:, :, None, :]
-        shared.state.write(request, layer, kept)
+        shared.kept.write(request, layer, kept)
 
     def finish(self) -> None:
         """End the step. Every layer must have been written for every request."""
@@ -163,8 +163,7 @@ class Step:
         """Take back the step: its tokens, and what they changed in the requests' state."""
         for request in self._plans:
             plan = self._plan(request)
-            self._shared.rewind(request, plan.first_token)
-            self._shared.pager.truncate(request, plan.first_token)
+            self._shared.take_back(request, plan.first_token)
             del self._shared.open_steps[request]
 
     def _advance(self, request: str, plan: ExtendPlan) -> None:
@@ -195,7 +194,7 @@ class Step:
         found = {}
         for index, (request, inputs) in enumerate(given.items()):
             rows = slice(index * heads, (index + 1) * heads)
-            kept = shared.state.layer(request, layer)
+            kept = shared.kept.layer(request, layer)
             row_plan = RowPlan(
                 paths=plan.paths[rows],
                 budgets=plan.budgets[rows],
@@ -219,7 +218,7 @@ class Step:
         self._shared.remember(request, layer, row.view.num_tokens - 1)
         result = row.attend()
         if result.kept:
-            self._shared.state.write(request, layer, result.kept)
+            self._shared.kept.write(request, layer, result.kept)
         return result
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, dict[str, Array]]:

@@ -90,12 +90,12 @@ class RowView:
         shared, variable = self.shared, self.variable(name)
         stored = shared.namespace.stored(self._state_start(name), variable.type.dtype)
         if variable.type.format is FORMAT.SLOTTED:
-            return shared.state.read(self.request, self.layer, name, stored[:, :1])
+            return shared.kept.read(self.request, self.layer, name, stored[:, :1])
         if self._restarts(name):
             last = self.num_pages - 1
-            kept = shared.state.read(self.request, self.layer, name, stored[:, :last])
+            kept = shared.kept.read(self.request, self.layer, name, stored[:, :last])
             return shared.namespace.xp.concat([kept, stored[:, last:]], axis=1)
-        return shared.state.read(self.request, self.layer, name, stored)
+        return shared.kept.read(self.request, self.layer, name, stored)
 
     def mass(self, name: str) -> Array:
         """Masses by page; pages that came later have 0."""
@@ -108,7 +108,7 @@ class RowView:
     def _kept(self, name: str, width: int, dtype: DType) -> Array:
         shape = (self.shared.num_kv_heads, self.num_pages, 1, width)
         start = self.shared.namespace.full(shape, 0, dtype)
-        return self.shared.state.read(self.request, self.layer, name, start)
+        return self.shared.kept.read(self.request, self.layer, name, start)
 
     @cached_property
     def _partial_sources(self) -> "CacheSources":
