@@ -1,7 +1,7 @@
 """The arrays of a step in simulated memory: their pieces, and the strides that kernels are told."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import gcd, prod
 from typing import Any
 
@@ -21,73 +21,53 @@ Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class PieceArray:
+class Pieces:
     """An array with a piece for each row and member. A piece begins on a page of the MMU."""
 
-    name: str
-    dtype: str  # a name of the language
     shape: tuple[int, ...]  # of what a piece holds
-    piece_elements: int = 0  # from a piece to the next
-
-    @property
-    def num_elements(self) -> int:
-        return prod(self.shape)
-
-    @property
-    def item_bytes(self) -> int:
-        """Bytes of an element."""
-        return dtype_of(self.dtype).bits // 8
-
-    def padded(self, page_bytes: int) -> "PieceArray":
-        """Return the array with pieces of whole pages of the MMU."""
-        unit = page_bytes // gcd(page_bytes, self.item_bytes)
-        return replace(self, piece_elements=-(-max(self.num_elements, 1) // unit) * unit)
-
-
-def strides_of(arrays: Iterable[PieceArray], layout: RowLayout) -> dict[str, int]:
-    """``<array>_row`` and ``<array>_member``: elements from a row, or a member, to the next."""
-    numbers: dict[str, int] = {}
-    for array in arrays:
-        numbers[f"{array.name}_row"] = array.piece_elements * layout.members
-        numbers[f"{array.name}_member"] = array.piece_elements
-    return numbers
-
-
-@dataclass(frozen=True, slots=True)
-class Pieces:
-    """A piece array in the memories of a machine."""
-
-    array: PieceArray
     layout: RowLayout
-    tensor: Tensor
+    tensor: Tensor  # [pieces, elements from a piece to the next]
 
     @classmethod
-    def empty(cls, torch: RuntimeContext, layout: RowLayout, array: PieceArray) -> "Pieces":
-        """Take memory that nobody has written; pieces are padded, each in its owner's slice."""
-        array = array.padded(layout.page_bytes)
-        policy = layout.policy(array.piece_elements * array.item_bytes)
-        shape = (layout.num_pieces, array.piece_elements)
-        tensor = torch.empty(shape, array.dtype, dp=policy, name=array.name)
-        return cls(array, layout, tensor)
+    def empty(
+        cls, torch: RuntimeContext, layout: RowLayout, name: str, dtype: str, shape: tuple[int, ...]
+    ) -> "Pieces":
+        """Take memory that nobody has written; pieces are padded, each in its owner's slice.
+
+        ``dtype`` is a name of the language.
+        """
+        item_bytes = dtype_of(dtype).bits // 8
+        unit = layout.page_bytes // gcd(layout.page_bytes, item_bytes)
+        piece_elements = -(-max(prod(shape), 1) // unit) * unit
+        policy = layout.policy(piece_elements * item_bytes)
+        tensor = torch.empty((layout.num_pieces, piece_elements), dtype, dp=policy, name=name)
+        return cls(shape, layout, tensor)
 
     def write(self, values: Array) -> None:
         """``values`` are [rows, members, ...] or [rows, ...] for the homes; takes no time."""
         if not self.tensor.has_values:
             return
         num_rows, members = self.layout.num_rows, self.layout.members
-        flat = np.zeros((num_rows, members, self.array.piece_elements), values.dtype)
-        per_member = values.ndim == len(self.array.shape) + 2
+        flat = np.zeros((num_rows, members, self.tensor.shape[1]), values.dtype)
+        per_member = values.ndim == len(self.shape) + 2
         given = values if per_member else values[:, None]
-        flat[:, : given.shape[1], : self.array.num_elements] = given.reshape(
-            num_rows, given.shape[1], -1
-        )
+        flat[:, : given.shape[1], : prod(self.shape)] = given.reshape(num_rows, given.shape[1], -1)
         self.tensor.copy_(flat.reshape(self.tensor.shape), timed=False)
 
     def read(self) -> Array:
         """[rows, members, ...] as it is now; takes no time."""
-        rows = (self.layout.num_rows, self.layout.members)
-        found: Array = self.tensor.read(np.s_[:, : self.array.num_elements], timed=False)
-        return found.reshape(*rows, *self.array.shape)
+        found: Array = self.tensor.read(np.s_[:, : prod(self.shape)], timed=False)
+        return found.reshape(self.layout.num_rows, self.layout.members, *self.shape)
+
+
+def strides_of(arrays: Mapping[str, Pieces]) -> dict[str, int]:
+    """``<array>_row`` and ``<array>_member``: elements from a row, or a member, to the next."""
+    numbers: dict[str, int] = {}
+    for name, pieces in arrays.items():
+        piece_elements = pieces.tensor.shape[1]
+        numbers[f"{name}_row"] = piece_elements * pieces.layout.members
+        numbers[f"{name}_member"] = piece_elements
+    return numbers
 
 
 def replicate(
@@ -125,11 +105,11 @@ def scratch_of(
 ) -> dict[str, Pieces]:
     """Take the memory that kernels share in a step; ``longest`` is in pages, of a request."""
     leading = {ScratchAxis.PAGES: (longest,), ScratchAxis.MEMBER_PAGES: (layout.member_pages,)}
-    arrays = [
-        PieceArray(item.name, item.dtype.value, (*leading.get(item.axis, ()), *item.shape))
-        for item in (*file.scratch, *file.results)
-    ]
-    return {array.name: Pieces.empty(torch, layout, array) for array in arrays}
+    scratch = {}
+    for item in (*file.scratch, *file.results):
+        shape = (*leading.get(item.axis, ()), *item.shape)
+        scratch[item.name] = Pieces.empty(torch, layout, item.name, item.dtype.value, shape)
+    return scratch
 
 
 def write_marks(
@@ -143,7 +123,7 @@ def write_marks(
         if item.dtype is not DType.INT8:
             continue
         pieces = scratch[item.name]
-        values = np.zeros((layout.num_rows, layout.members, *pieces.array.shape), dtype=np.int8)
+        values = np.zeros((layout.num_rows, layout.members, *pieces.shape), dtype=np.int8)
         for row, pages in enumerate(marks):
             if item.axis is ScratchAxis.MEMBER_PAGES:
                 values[row, *layout.places_of(pages)] = 1

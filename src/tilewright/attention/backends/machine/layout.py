@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
 from math import gcd, lcm
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from tilewright.machine.coords import Grid, PeCoord
 from tilewright.runtime.placement.policy import DPPolicy, Interleave
 
 Int64s = npt.NDArray[np.int64]
+Pages = TypeVar("Pages", int, Int64s)
 
 
 class RowPlacement(StrEnum):
@@ -29,10 +31,6 @@ class RowPlacement(StrEnum):
     STRIPE = "stripe"  # dealt in turn to the PEs of a cube
     CUBE = "cube"  # in neighbouring parts over the PEs of a cube
     SIP = "sip"  # in neighbouring parts over the PEs of a SIP
-
-    @property
-    def is_dealt(self) -> bool:
-        return self is RowPlacement.STRIPE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,19 +80,16 @@ class RowLayout:
     def pe_of(self, row: int, member: int = 0) -> PeCoord:
         return self.pes[(row * self.members + member) % len(self.pes)]
 
-    def places_of(self, pages: Int64s) -> tuple[Int64s, Int64s]:
+    def places_of(self, pages: Pages) -> tuple[Pages, Pages]:
         """The member of each logical page of a row, and its place among that member's."""
-        if self.placement.is_dealt:
+        if self.placement is RowPlacement.STRIPE:
             return pages % self.members, pages // self.members
         return pages // self.member_pages, pages % self.member_pages
-
-    def member_of(self, page: int) -> int:
-        return page % self.members if self.placement.is_dealt else page // self.member_pages
 
     def logical_pages(self, member: int, places: Int64s) -> Int64s:
         """The reverse, for the places of one member."""
         wide = places.astype(np.int64)
-        if self.placement.is_dealt:
+        if self.placement is RowPlacement.STRIPE:
             return wide * self.members + member
         return wide + member * self.member_pages
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.generated import started_states
-from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, replicate, strides_of
+from tilewright.attention.backends.machine.arrays import Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import (
     LayoutSpec,
     RowLayout,
@@ -64,12 +64,11 @@ class DecodeMemory:
     written: Mapping[str, Pieces]  # what requests keep for the next step, by the name it has there
 
 
-def _stored(name: str, dtype: DType, count: int, shape: tuple[int, ...]) -> PieceArray:
+def _stored(dtype: DType, count: int, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """Plan a piece of ``count`` values as they are stored; two elements of int4 share a byte."""
     if dtype.bits < 8:
-        return PieceArray(name, "uint8", (count, -(-prod(shape) * dtype.bits // 8)))
-    kept = DType.INT8 if dtype is DType.BOOL else dtype
-    return PieceArray(name, tl_name(kept), (count, *shape))
+        return "uint8", (count, -(-prod(shape) * dtype.bits // 8))
+    return tl_name(DType.INT8 if dtype is DType.BOOL else dtype), (count, *shape)
 
 
 def pooled(graph: Graph) -> dict[str, ValueType]:
@@ -80,8 +79,7 @@ def pooled(graph: Graph) -> dict[str, ValueType]:
 
 def block_bytes(graph: Graph) -> dict[str, int]:
     """Bytes of one page of one KV head, by field."""
-    blocks = [_stored(name, kind.dtype, 1, kind.shape) for name, kind in pooled(graph).items()]
-    return {block.name: block.num_elements * block.item_bytes for block in blocks}
+    return {name: kind.num_bytes for name, kind in pooled(graph).items()}
 
 
 def layout_of(
@@ -126,10 +124,20 @@ def deploy_rows(
     """Take the memory of a step's rows and write it, outside of simulated time."""
     size = graph.geometry.page_size
     row_pages = [-(-count // size) for count in num_tokens]
-    places = _places(layout, order, seed)
+    places = np.arange(layout.span_blocks, dtype=np.int64)
+    if order is PageOrder.SHUFFLED:
+        places = np.random.default_rng(seed).permutation(places)
     blocks = tuple(layout.blocks_of(index, pages, places) for index, pages in enumerate(row_pages))
-    pools = _pools(torch, layout, graph)
-    rows = _row_arrays(torch, layout, graph, max(row_pages))
+    pools = {
+        name: Pieces.empty(
+            torch, layout, f"{name}_pool", *_stored(kind.dtype, layout.span_blocks, kind.shape)
+        )
+        for name, kind in pooled(graph).items()
+    }
+    rows = {
+        name: Pieces.empty(torch, layout, name, dtype, shape)
+        for name, (dtype, shape) in _row_arrays(graph, max(row_pages), layout).items()
+    }
     if values is not None:
         _fill(layout, blocks, pools, rows, values)
     rows["block_table"].write(_table(layout, blocks))
@@ -160,52 +168,30 @@ def _kept_pages(graph: Graph, num_tokens: Sequence[int]) -> npt.NDArray[np.int32
     return np.array([(count - 1 + more) // size for count in num_tokens], dtype=np.int32)
 
 
-def _places(layout: RowLayout, order: PageOrder, seed: int) -> Int64s:
-    if order is PageOrder.WRITTEN:
-        return np.arange(layout.span_blocks, dtype=np.int64)
-    return np.random.default_rng(seed).permutation(layout.span_blocks).astype(np.int64)
-
-
-def _pools(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, Pieces]:
-    pools = {}
-    for name, kind in pooled(graph).items():
-        array = _stored(f"{name}_pool", kind.dtype, layout.span_blocks, kind.shape)
-        pools[name] = Pieces.empty(torch, layout, array)
-    return pools
-
-
-def _kept_arrays(graph: Graph, longest: int) -> list[PieceArray]:
-    """What a request keeps between steps, by logical page at the home of a row."""
-    masses = (DType.FLOAT32, longest, (1, graph.geometry.query_heads))
-    kept = [
-        _stored(state_memory(state.name, when), state.type.dtype, longest, state.type.shape)
-        for state in graph.states
-        for when in ("state", "next")
-    ]
-    if wants_mass(graph):
-        kept += [_stored(mass_memory(when), *masses) for when in ("state", "next")]
-    windows = prompt_windows(graph)
-    return [*kept, *(_stored(f"prompt_mass_{window}_state", *masses) for window in windows)]
-
-
 def _row_arrays(
-    torch: RuntimeContext, layout: RowLayout, graph: Graph, longest: int
-) -> dict[str, Pieces]:
-    """Inputs and the new token at the home of a row, the page table with its pages."""
+    graph: Graph, longest: int, layout: RowLayout
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Plan inputs, the new token and what is kept at the home of a row, and the page table.
+
+    What a request keeps between steps has its pages in logical order.
+    """
     kv_name, fields = tl_name(graph.geometry.kv_dtype), graph.geometry.reserved_fields
-    planned = [
-        *(PieceArray(f"{name}_in", tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs),
-        *(PieceArray(NEW.format(name), kv_name, (width,)) for name, (_, width) in fields.items()),
-        *_kept_arrays(graph, longest),
-        PieceArray("block_table", "int64", (layout.member_pages,)),
-    ]
-    return {array.name: Pieces.empty(torch, layout, array) for array in planned}
+    masses = _stored(DType.FLOAT32, longest, (1, graph.geometry.query_heads))
+    planned = {f"{name}_in": (tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs}
+    planned |= {NEW.format(name): (kv_name, (width,)) for name, (_, width) in fields.items()}
+    for state in graph.states:
+        kept = _stored(state.type.dtype, longest, state.type.shape)
+        planned |= {state_memory(state.name, when): kept for when in ("state", "next")}
+    if wants_mass(graph):
+        planned |= {mass_memory(when): masses for when in ("state", "next")}
+    planned |= {f"prompt_mass_{window}_state": masses for window in prompt_windows(graph)}
+    return planned | {"block_table": ("int64", (layout.member_pages,))}
 
 
 def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:
-    table = rows["block_table"].array.piece_elements
+    table = rows["block_table"].tensor.shape[1]
     return {
-        **strides_of((pieces.array for pieces in rows.values()), layout),
+        **strides_of(rows),
         "num_kv_heads": layout.num_kv_heads,
         "num_blocks": layout.head_blocks,
         "member_pages": layout.member_pages,
@@ -235,16 +221,16 @@ def _fill(
     shape = (layout.num_rows * layout.head_blocks,)
     for name, pieces in pools.items():
         given = values.fields[name]
-        pool = np.zeros((*shape, *pieces.array.shape[1:]), given[0].dtype)
+        pool = np.zeros((*shape, *pieces.shape[1:]), given[0].dtype)
         for of_request, pages in zip(blocks, given, strict=True):
             for head, of_head in enumerate(pages):
                 places = of_request + head * layout.head_blocks
-                pool[places] = of_head.reshape(len(places), *pieces.array.shape[1:])
-        pieces.write(pool.reshape(layout.num_rows, layout.members, *pieces.array.shape))
+                pool[places] = of_head.reshape(len(places), *pieces.shape[1:])
+        pieces.write(pool.reshape(layout.num_rows, layout.members, *pieces.shape))
     for name, array in values.inputs.items():
         rows[f"{name}_in"].write(array.reshape(layout.num_rows, *array.shape[2:]))
     for name, of_requests in values.kept.items():
-        kept = np.zeros((layout.num_rows, *rows[name].array.shape), of_requests[0].dtype)
+        kept = np.zeros((layout.num_rows, *rows[name].shape), of_requests[0].dtype)
         for request, given_pages in enumerate(of_requests):
             first = request * layout.num_kv_heads
             kept[first : first + layout.num_kv_heads, : given_pages.shape[1]] = given_pages

@@ -73,26 +73,24 @@ class _Planned:
     stages: tuple[Stage, ...]
     queues: Any = None  # between the members of a row
 
-    def launch(self, torch: RuntimeContext) -> LaunchReport:
-        options = {"grid": self.grid, "on": self.owner, "neighbours": self.queues}
-        return torch.launch(self.function, name=self.name, **options, **self.arguments).report
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedStep:
     """All memory of a step is taken and written; what is left takes simulated time."""
 
-    layout: RowLayout
-    row_pages: tuple[int, ...]  # of each request
+    memory: DecodeMemory
     scratch: Mapping[str, Pieces]
     planned: tuple[_Planned, ...]
-    written: Mapping[str, Pieces]  # for the next step
     saved_pages: Int32s  # of each row, behind the step
 
     @rare_collections()
     def run(self, torch: RuntimeContext) -> MachineStepResult:
         """One launch after the other, each when the host knows of the end of the last."""
-        launches = tuple(StageLaunch(item.launch(torch), item.stages) for item in self.planned)
+        launches = []
+        for item in self.planned:
+            options = {"grid": item.grid, "on": item.owner, "neighbours": item.queues}
+            launch = torch.launch(item.function, name=item.name, **options, **item.arguments)
+            launches.append(StageLaunch(launch.report, item.stages))
         output, log_sum_exp = (
             self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
             for name in ("output", "log_sum_exp")
@@ -100,7 +98,7 @@ class PreparedStep:
         return MachineStepResult(
             output=output,
             log_sum_exp=log_sum_exp,
-            launches=launches,
+            launches=tuple(launches),
             pages=self._pages_read(),
             kept=self._kept() if torch.carries_data else {},
             saved_pages=self.saved_pages,
@@ -108,24 +106,24 @@ class PreparedStep:
 
     def _kept(self) -> dict[str, tuple[Array, ...]]:
         """Of each request: [KV heads, pages, r, c]."""
-        heads = self.layout.num_kv_heads
+        heads = self.memory.layout.num_kv_heads
         found = {}
-        for name, pieces in self.written.items():
+        for name, pieces in self.memory.written.items():
             rows = pieces.read()[:, 0]
             found[name] = tuple(
-                rows[request * heads : (request + 1) * heads, :pages]
-                for request, pages in enumerate(self.row_pages)
+                rows[request * heads : (request + 1) * heads, : len(blocks)]
+                for request, blocks in enumerate(self.memory.blocks)
             )
         return found
 
     def _pages_read(self) -> tuple[Int64s, ...]:
         """From the lists of members, which name their own pages by place; without lists all."""
-        layout = self.layout
+        layout = self.memory.layout
         suffixes = [name.removeprefix(LIST) for name in self.scratch if name.startswith(LIST)]
         if not suffixes:
             return tuple(
-                np.arange(pages, dtype=np.int64)
-                for pages in self.row_pages
+                np.arange(len(blocks), dtype=np.int64)
+                for blocks in self.memory.blocks
                 for _ in range(layout.num_kv_heads)
             )
         found: list[set[int]] = [set() for _ in range(layout.num_rows)]
@@ -161,7 +159,7 @@ def prepare_step(
     given: dict[str, Tensor | int | float] = {
         **memory.arguments,
         **{name: pieces.tensor for name, pieces in scratch.items()},
-        **strides_of((pieces.array for pieces in scratch.values()), layout),
+        **strides_of(scratch),
         "first_reserved": plan.reserved.first,
         "last_reserved": plan.reserved.last,
         "scale": scale,
@@ -184,9 +182,8 @@ def prepare_step(
             for kernel in file.step
         ),
     ]
-    row_pages = tuple(map(len, memory.blocks))
     advanced = np.maximum(saved, state_pages(plan, memory.graph))
-    return PreparedStep(layout, row_pages, scratch, tuple(planned), memory.written, advanced)
+    return PreparedStep(memory, scratch, tuple(planned), advanced)
 
 
 def _check_most(kernels: LoadedKernels, plan: StepPlan) -> None:
@@ -228,7 +225,7 @@ def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
         "num_blocks": layout.head_blocks,
         "page_size": size,
     }
-    members = [layout.member_of(len(blocks) - 1) for blocks in memory.blocks]
+    members = [layout.places_of(len(blocks) - 1)[0] for blocks in memory.blocks]
 
     def owner(row: int) -> PeCoord:
         return layout.pe_of(row, members[row // layout.num_kv_heads])
@@ -264,7 +261,7 @@ def _completion(memory: DecodeMemory, kernels: LoadedKernels, given: Given) -> l
     layout, kernel, requests = memory.layout, kernels.file.completion, _summarized(memory)
     if kernel is None or not requests:
         return []
-    members = [layout.member_of(len(memory.blocks[index]) - 1) for index in requests]
+    members = [layout.places_of(len(memory.blocks[index]) - 1)[0] for index in requests]
 
     def owner(page: int, head: int) -> PeCoord:
         return layout.pe_of(requests[page] * layout.num_kv_heads + head, members[page])
