@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
 from tilewright.errors import RecordError
 from tilewright.evaluation.source.base import Case
-from tilewright.evaluation.stream import AttentionSamples, replay_flow
+from tilewright.evaluation.stream import replay_flow
 from tilewright.evaluation.words import WordSamples, say_words
 from tilewright.records.attention.compare import FlowDifference, QualityRow, TrialRecord
 
@@ -102,19 +101,15 @@ def run_trial(
 ) -> TrialRecord:
     attention = replay_flow(case.stream, graph, plan)
     said = None if case.words is None else say_words(case.words, graph, plan)
-    figures = dict.fromkeys(("kl", "nll", "dense_nll")) if said is None else _figures(said)
+    figures = dict.fromkeys(("kl", "nll", "dense_nll")) if said is None else asdict(said)
     return TrialRecord(
         key=key,
         flow=flow,
         budget=budget,
         case=index,
         graph_hash=graph_hash(graph),
-        **_figures(attention) | figures | _needles(case, attention.needle_hits, said),
+        **asdict(attention) | figures | _needles(case, attention.needle_hits, said),
     )
-
-
-def _figures(samples: AttentionSamples | WordSamples) -> dict[str, Any]:
-    return {each.name: getattr(samples, each.name) for each in fields(samples)}
 
 
 def _needles(case: Case, planted_hits: int, said: WordSamples | None) -> dict[str, int | None]:

@@ -3,7 +3,7 @@
 Every flow is measured on one stream, so flows are compared on equal queries.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -57,9 +57,6 @@ class Stream:
     def num_pages(self) -> int:
         """After the last step."""
         return -(-(len(self.context_tokens) + len(self.tokens)) // self.page_size)
-
-    def with_outputs(self, outputs: Floats) -> "Stream":
-        return replace(self, outputs=outputs)
 
     @cached_property
     def page_mass(self) -> Doubles:

@@ -10,7 +10,7 @@ from tilewright.attention.backends.reference.session import model_geometry
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.planner import PlanSpec
-from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers
+from tilewright.models import ModelShape, ModelWeights, Prompt, logits_of, run_layers
 from tilewright.models.dense import StepWrapper
 from tilewright.models.weights import Array
 
@@ -101,10 +101,6 @@ def geometry_of(shape: ModelShape, page_size: int) -> Geometry:
     return model_geometry(shape, page_size, **dtypes)
 
 
-def kv_heads_of(shape: ModelShape) -> int:
-    return 1 if isinstance(shape, MlaShape) else shape.kv_heads
-
-
 def kept_queries_of(graph: Graph) -> int:
     """How many of a prompt's last queries the flow wants to see."""
     return max(prompt_windows(graph), default=0)
@@ -128,7 +124,7 @@ class FlowDecoder(PagedSequence):
     ) -> None:
         shape = weights.shape
         spec = SessionSpec(
-            num_kv_heads=kv_heads_of(shape),
+            num_kv_heads=shape.kv_heads,
             num_pages=-(-capacity // graph.geometry.page_size),
             num_layers=shape.layers,
             scale=shape.attention_scale,

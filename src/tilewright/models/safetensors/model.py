@@ -28,38 +28,30 @@ MLA_TYPES = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 MAX_TOKENIZER_BYTES = 2**28
 LAYER = "model.layers.{layer}."
 OUTPUT = "lm_head.weight"
-COMMON = {
-    "embedding": "model.embed_tokens.weight",
-    "norm": "model.norm.weight",
-    "output": OUTPUT,
-    "attention_norm": LAYER + "input_layernorm.weight",
-    "attention_output": LAYER + "self_attn.o_proj.weight",
-    "ffn_norm": LAYER + "post_attention_layernorm.weight",
-    "query": LAYER + "self_attn.q_proj.weight",
-    "gate": LAYER + "mlp.gate_proj.weight",
-    "up": LAYER + "mlp.up_proj.weight",
-    "down": LAYER + "mlp.down_proj.weight",
-    "router": LAYER + "mlp.gate.weight",
-    "router_bias": LAYER + "mlp.gate.e_score_correction_bias",
-    "expert_gate": LAYER + "mlp.experts.{expert}.gate_proj.weight",
-    "expert_up": LAYER + "mlp.experts.{expert}.up_proj.weight",
-    "expert_down": LAYER + "mlp.experts.{expert}.down_proj.weight",
-    "shared_gate": LAYER + "mlp.shared_experts.gate_proj.weight",
-    "shared_up": LAYER + "mlp.shared_experts.up_proj.weight",
-    "shared_down": LAYER + "mlp.shared_experts.down_proj.weight",
-}
-GQA_NAMES: Mapping[str, str] = MappingProxyType(
-    COMMON
-    | {
+NAMES = MappingProxyType(
+    {
+        "embedding": "model.embed_tokens.weight",
+        "norm": "model.norm.weight",
+        "output": OUTPUT,
+        "attention_norm": LAYER + "input_layernorm.weight",
+        "attention_output": LAYER + "self_attn.o_proj.weight",
+        "ffn_norm": LAYER + "post_attention_layernorm.weight",
+        "query": LAYER + "self_attn.q_proj.weight",
+        "gate": LAYER + "mlp.gate_proj.weight",
+        "up": LAYER + "mlp.up_proj.weight",
+        "down": LAYER + "mlp.down_proj.weight",
+        "router": LAYER + "mlp.gate.weight",
+        "router_bias": LAYER + "mlp.gate.e_score_correction_bias",
+        "expert_gate": LAYER + "mlp.experts.{expert}.gate_proj.weight",
+        "expert_up": LAYER + "mlp.experts.{expert}.up_proj.weight",
+        "expert_down": LAYER + "mlp.experts.{expert}.down_proj.weight",
+        "shared_gate": LAYER + "mlp.shared_experts.gate_proj.weight",
+        "shared_up": LAYER + "mlp.shared_experts.up_proj.weight",
+        "shared_down": LAYER + "mlp.shared_experts.down_proj.weight",
         "key": LAYER + "self_attn.k_proj.weight",
         "value": LAYER + "self_attn.v_proj.weight",
         "query_norm": LAYER + "self_attn.q_norm.weight",
         "key_norm": LAYER + "self_attn.k_norm.weight",
-    }
-)
-MLA_NAMES: Mapping[str, str] = MappingProxyType(
-    COMMON
-    | {
         "query_down": LAYER + "self_attn.q_a_proj.weight",
         "query_down_norm": LAYER + "self_attn.q_a_layernorm.weight",
         "query_up": LAYER + "self_attn.q_b_proj.weight",
@@ -68,6 +60,7 @@ MLA_NAMES: Mapping[str, str] = MappingProxyType(
         "latent_up": LAYER + "self_attn.kv_b_proj.weight",
     }
 )
+"""Names of tensors by role."""
 
 
 def shape_of_config(config: Entries, *, tied: bool) -> ModelShape:
@@ -203,9 +196,8 @@ def load_safetensors(folder: str | Path) -> LanguageModel:
 
 def _weights(file: SafetensorsFile, config: Entries) -> ModelWeights:
     shape = shape_of_config(config, tied=OUTPUT not in file.names)
-    is_latent = isinstance(shape, MlaShape)
-    tensors = Tensors(file, MLA_NAMES if is_latent else GQA_NAMES)
-    pairs = is_latent and config.flag("rope_interleave", True)
+    tensors = Tensors(file, NAMES)
+    pairs = isinstance(shape, MlaShape) and config.flag("rope_interleave", True)
     weights = build_weights(shape, tensors, pairs=pairs)
     # layers behind the last guess at tokens further ahead; a tied model may repeat its embedding
     extra = range(

@@ -219,7 +219,7 @@ def session_of_config(
     page_size = config.page_size or config.block_size
     tokens = shape.context if config.max_seq_lens == -1 else config.max_seq_lens
     spec = SessionSpec(
-        num_kv_heads=1 if isinstance(shape, MlaShape) else shape.kv_heads,
+        num_kv_heads=shape.kv_heads,
         num_pages=num_requests * -(-tokens // page_size),
         num_layers=shape.layers,
         blocks_per_page=page_size // config.block_size,
