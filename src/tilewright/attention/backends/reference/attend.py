@@ -79,12 +79,11 @@ def attend_pages(
 
     The mass of each listed page, if wanted, is [heads, n, query heads].
     """
-    xp = reader.namespace.xp
 
     def keep_selected(part: PageLists, logits: Array) -> Array:
         if part.by_query is None:
             return logits
-        return _only_who_selected(xp, logits, part.by_query, reader.page_size)
+        return _only_who_selected(reader.namespace.xp, logits, part.by_query, reader.page_size)
 
     return attend_tiles(reader, query, lists, scale, keep_selected, want_mass=want_mass)
 
@@ -169,11 +168,11 @@ def _page_weights(xp: Any, weights: Array, page_size: int) -> Array:
 def _masses(xp: Any, result: Partial, tiles: list[tuple[Array, Array]]) -> Array:
     """Probabilities from the weights of tiles: [heads, pages of all tiles, queries]."""
     total = xp.where(result.total == 0, xp.ones_like(result.total), result.total)
-    finite = xp.where(result.largest == -xp.inf, xp.zeros_like(total), result.largest)
-    parts = []
-    for largest, weights in tiles:
-        scale = xp.exp(largest - finite) / total
-        parts.append(weights * xp.matrix_transpose(scale))
+    finite = _finite(xp, result.largest)
+    parts = [
+        weights * xp.matrix_transpose(xp.exp(largest - finite) / total)
+        for largest, weights in tiles
+    ]
     return xp.concat(parts, axis=1)
 
 

@@ -15,7 +15,7 @@ PAGES_AT_ONCE = 256  # bounds the memory of a long prefill
 def complete_pages(shared: Shared, layer: int, plan: ExtendPlan, blocks: Array) -> None:
     """Run the cache side for every page that a step completes; ``blocks`` are the request's."""
     size, store, counts = shared.graph.geometry.page_size, shared.store, shared.counters.num_bytes
-    coded = [name for name in shared.graph.geometry.reserved_fields if store.codes(name)]
+    coded = [name for name in shared.graph.geometry.reserved_fields if name in store.codes]
     for start in range(plan.first_full, plan.stop_full, PAGES_AT_ONCE):
         stop = min(start + PAGES_AT_ONCE, plan.stop_full)
         part = blocks[start:stop]

@@ -71,11 +71,6 @@ class PagedField:
     def num_pages(self) -> int:
         return int(self.blocks.shape[0]) + (self.tail is not None)
 
-    @property
-    def inner(self) -> tuple[int, int]:
-        rows, columns = self.pool.shape[2:]
-        return int(rows), int(columns)
-
     def rows(self, start: int, stop: int) -> Array:
         """Pages ``start .. stop`` in logical order, computed type: [heads, stop - start, r, c]."""
         xp = self.namespace.xp
@@ -108,10 +103,6 @@ class KvReader:
     num_tokens: int
     key_codes: PageCodes | None = None  # of pages that are complete with ``num_tokens``
     value_codes: PageCodes | None = None
-
-    @property
-    def num_heads(self) -> int:
-        return int(self.keys.shape[0])
 
     @property
     def page_size(self) -> int:

@@ -19,7 +19,7 @@ from tilewright.attention.backends.reference.pages import PageLists, every_page,
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.backends.reference.store import MASS, selection_name
 from tilewright.attention.backends.reference.view import RowSources, RowView
-from tilewright.attention.graph import Branch, Estimate, EstimateOver, Node, Side
+from tilewright.attention.graph import Branch, DType, Estimate, EstimateOver, Node, Side
 from tilewright.attention.ops.selection import ApproxTopK, SelectionOp, TopK
 from tilewright.attention.planner import Reserved, RowBudget, RowPath, StateAdvance
 
@@ -113,8 +113,7 @@ class Row:
 
     def _attend_dense(self) -> RowResult:
         view, plan, xp = self.view, self.plan, self.xp
-        for path in plan.paths:
-            self.shared.counters.count_dense(path.value)
+        self.shared.counters.dense_rows.update(path.value for path in plan.paths)
         lists = every_page(xp, self.shared.num_kv_heads, view.num_pages)
         follows = plan.paths[0] is not RowPath.SKIPPED  # the flow lives in this layer
         partial, mass = self._read(lists, want_mass=plan.want_mass and follows)
@@ -219,7 +218,7 @@ class Row:
             return None
         if plan.reuse:
             self.shared.counters.reused_selections += 1
-            chosen = self.view.selection(selection_name(index), node.type.shape[1])
+            chosen = self.view.kept(selection_name(index), node.type.shape[1], DType.BOOL)
         else:
             chosen = values[node]
         page = xp.reshape(xp.arange(num_pages), (1, -1, 1, 1))
@@ -275,7 +274,7 @@ class Row:
         xp, store, num_full = self.xp, self.shared.store, self.view.num_full
         pages, staged = sum(lists.counts), 0
         names = self.shared.graph.geometry.reserved_fields
-        if num_full < self.view.num_pages and any(map(store.codes, names)):
+        if num_full < self.view.num_pages and any(name in store.codes for name in names):
             staged = int(xp.sum(xp.astype(lists.valid & (lists.pages >= num_full), xp.int64)))
         counters = self.shared.counters
         counters.pages_read += pages
@@ -288,7 +287,7 @@ class Row:
             if path is RowPath.SPARSE:
                 counters.sparse_rows += 1
             else:
-                counters.count_dense(path.value)
+                counters.dense_rows[path.value] += 1
             counters.pages_scored += self._num_scored(advanced)
             counters.pages_selected += count
 

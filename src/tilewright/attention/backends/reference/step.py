@@ -155,7 +155,12 @@ class Step:
         for request, plan in self._plans.items():
             store_states(shared, plan, self._blocks[request])
             shared.pager.publish(request)
-            self._advance(request, plan)
+            now, stop = shared.progress[request], plan.first_token + plan.num_tokens
+            shared.progress[request] = (
+                RequestProgress(now.steps, stop)
+                if self._prompt
+                else RequestProgress(now.steps + plan.num_tokens, now.first_decode)
+            )
             shared.wake(request)
             del shared.open_steps[request]
 
@@ -165,15 +170,6 @@ class Step:
             plan = self._plan(request)
             self._shared.take_back(request, plan.first_token)
             del self._shared.open_steps[request]
-
-    def _advance(self, request: str, plan: ExtendPlan) -> None:
-        progress = self._shared.progress[request]
-        stop = plan.first_token + plan.num_tokens
-        if self._prompt:
-            now = RequestProgress(progress.steps, stop)
-        else:
-            now = RequestProgress(progress.steps + plan.num_tokens, progress.first_decode)
-        self._shared.progress[request] = now
 
     def _rows(
         self, layer: int, token: int, given: Mapping[str, Mapping[str, Array]]

@@ -13,7 +13,7 @@ from tilewright.attention.backends.reference.op.frame import Frame, TokenView
 from tilewright.attention.backends.reference.pages import KvReader, PagedField
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.backends.reference.store import MASS, prompt_mass_name
-from tilewright.attention.graph import FORMAT, DType, FlowKind, Parameter, Side, StateVar
+from tilewright.attention.graph import FORMAT, DType, FlowKind, Side, StateVar
 from tilewright.attention.ops import leaf
 from tilewright.errors import AttentionError, InternalError
 
@@ -44,8 +44,8 @@ class RowView:
         store, names = self.shared.store, tuple(self.shared.graph.geometry.reserved_fields)
         return replace(
             self.prompt_reader,
-            key_codes=store.codes(names[0]),
-            value_codes=store.codes(names[-1]),
+            key_codes=store.codes.get(names[0]),
+            value_codes=store.codes.get(names[-1]),
         )
 
     @cached_property
@@ -59,7 +59,7 @@ class RowView:
             store.pool(self.layer, names[0]),
             values,
             geometry.value_dim,
-            store.dtype(names[0]),
+            store.dtypes[names[0]],
             self.blocks,
             self.num_tokens,
         )
@@ -74,10 +74,10 @@ class RowView:
         return PagedField(
             self.shared.namespace,
             store.pool(self.layer, name),
-            store.dtype(name),
+            store.dtypes[name],
             self.blocks[: self.num_full],
             tail,
-            store.codes(name),
+            store.codes.get(name),
         )
 
     def state(self, name: str) -> Array:
@@ -91,21 +91,15 @@ class RowView:
         stored = shared.namespace.stored(self._state_start(name), variable.type.dtype)
         if variable.type.format is FORMAT.SLOTTED:
             return shared.kept.read(self.request, self.layer, name, stored[:, :1])
-        if self._restarts(name):
-            last = self.num_pages - 1
+        is_written = any(write.target == name for write in shared.graph.field_writes)
+        if is_written and self.num_full == self.num_pages:
+            last = self.num_pages - 1  # complete with this very token, and its state starts anew
             kept = shared.kept.read(self.request, self.layer, name, stored[:, :last])
             return shared.namespace.xp.concat([kept, stored[:, last:]], axis=1)
         return shared.kept.read(self.request, self.layer, name, stored)
 
-    def mass(self, name: str) -> Array:
-        """Masses by page; pages that came later have 0."""
-        return self._kept(name, self.shared.graph.geometry.query_heads, DType.FLOAT32)
-
-    def selection(self, name: str, width: int) -> Array:
-        """The last selection; pages that came later are not in it."""
-        return self._kept(name, width, DType.BOOL)
-
-    def _kept(self, name: str, width: int, dtype: DType) -> Array:
+    def kept(self, name: str, width: int, dtype: DType) -> Array:
+        """Masses by page, or the last selection; 0 for pages that came later."""
         shape = (self.shared.num_kv_heads, self.num_pages, 1, width)
         start = self.shared.namespace.full(shape, 0, dtype)
         return self.shared.kept.read(self.request, self.layer, name, start)
@@ -132,12 +126,12 @@ class RowView:
         shared, variable = self.shared, self.variable(name)
         shape = (shared.num_kv_heads, self.num_pages, *variable.type.shape)
         initial = shared.namespace.full(shape, variable.initial)
-        if not shared.store.has(name):
+        if name not in shared.store.dtypes:
             return initial
         complete = PagedField(
             shared.namespace,
             shared.store.pool(self.layer, name),
-            shared.store.dtype(name),
+            shared.store.dtypes[name],
             self.blocks[: self.num_full],
         ).whole()
         return shared.namespace.xp.concat([complete, initial[:, self.num_full :]], axis=1)
@@ -146,11 +140,6 @@ class RowView:
         """Return the state variable of a name."""
         (found,) = (state for state in self.shared.graph.states if state.name == name)
         return found
-
-    def _restarts(self, name: str) -> bool:
-        """Whether the last page is complete with this very token, and its state starts anew."""
-        written = any(write.target == name for write in self.shared.graph.field_writes)
-        return written and self.num_full == self.num_pages
 
 
 class CacheSources:
@@ -196,7 +185,7 @@ class CacheSources:
             shape = (self._shared.num_kv_heads, self._view.num_pages, *found.shape[2:])
             found = self._shared.namespace.xp.broadcast_to(found, shape)
             self._written[name] = self._shared.namespace.rounded(
-                found, self._shared.store.dtype(name)
+                found, self._shared.store.dtypes[name]
             )
         return self._written[name]
 
@@ -209,9 +198,9 @@ class CacheSources:
                 raise InternalError(where, "no write", expected, "report it")
             return found
         store, is_full = self._shared.store, self._view.is_full
-        pool, codes = store.pool(self._layer, name), store.codes(name) if is_full else None
+        pool, codes = store.pool(self._layer, name), store.codes.get(name) if is_full else None
         tokens = PagedField(
-            self._shared.namespace, pool, store.dtype(name), self._blocks, codes=codes
+            self._shared.namespace, pool, store.dtypes[name], self._blocks, codes=codes
         ).whole()
         if is_full:
             return tokens
@@ -241,10 +230,10 @@ class RowSources:
                 return found
             case leaf.ParameterRead():
                 return layer_table(view.shared, op.variable, view.layer)
-            case leaf.AttentionMass():
-                return view.mass(MASS)
             case _:
-                return view.mass(prompt_mass_name(op.window))
+                is_prompt = isinstance(op, leaf.PromptMass)
+                name = prompt_mass_name(op.window) if is_prompt else MASS
+                return view.kept(name, view.shared.graph.geometry.query_heads, DType.FLOAT32)
 
     def _field(self, name: str) -> PagedField:
         shared = self._view.shared
@@ -262,19 +251,13 @@ def layer_table(shared: Shared, name: str, layer: int) -> Array:
     (parameter,) = (item for item in shared.graph.parameters if item.name == name)
     values = np.asarray(parameter.values)
     if parameter.num_layers:
-        values = values[_row_of(parameter, layer)]
+        row = parameter.layer_rows.get(layer) if parameter.layer_rows else layer
+        if row is None or not 0 <= row < parameter.num_layers:
+            known = sorted(parameter.layer_rows) or f"0..{parameter.num_layers - 1}"
+            where = f"parameter {parameter.name!r}"
+            expected = f"a layer that it has a table for: {known}"
+            fix = "give it a table for this layer, or keep the layer dense"
+            raise AttentionError(where, f"layer {layer}", expected, fix)
+        values = values[row]
     table = namespace.rounded(namespace.array(values), parameter.type.dtype)
     return namespace.xp.reshape(table, (1, 1, *parameter.type.shape))
-
-
-def _row_of(parameter: Parameter, layer: int) -> int:
-    row = parameter.layer_rows.get(layer) if parameter.layer_rows else layer
-    if row is None or not 0 <= row < parameter.num_layers:
-        known = sorted(parameter.layer_rows) or f"0..{parameter.num_layers - 1}"
-        where, expected = (
-            f"parameter {parameter.name!r}",
-            f"a layer that it has a table for: {known}",
-        )
-        fix = "give it a table for this layer, or keep the layer dense"
-        raise AttentionError(where, f"layer {layer}", expected, fix)
-    return row
