@@ -317,6 +317,7 @@ _.num_transfers
 _.read_offsets
 _.resume
 _.reused_selections
+_.rewind
 _.row_closed
 _.row_conflicts
 _.row_offsets

@@ -4,15 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec
+from tilewright.evaluation.stream import Doubles
 from tilewright.models import ModelWeights, Prompt
 from tilewright.models.dense import StepWrapper
 from tilewright.serving.decode import FlowDecoder
-
-Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def feed_forward(xp: Any, inputs: Array, ffn: FfnWeights, experts: ExpertShape |
     """[tokens, hidden] -> [tokens, hidden]."""
     match ffn:
         case DenseFfn():
-            return _swiglu(xp, inputs, ffn.gate_up, ffn.down)
+            return _swiglu(xp, inputs, ffn)
         case ExpertFfn():
             if experts is None:
                 raise InternalError("layer", "experts", "a shape that has them", "report it")
@@ -76,25 +76,21 @@ def _inside_best_groups(xp: Any, choice: Array, experts: ExpertShape) -> Array:
 
 def _run_experts(xp: Any, inputs: Array, ffn: ExpertFfn, experts: ExpertShape) -> Array:
     chosen, weights = choose_experts(xp, inputs @ ffn.router.T, ffn.bias, experts)
-    if ffn.shared is None:
-        total = xp.zeros_like(inputs)
-    else:
-        total = _swiglu(xp, inputs, ffn.shared.gate_up, ffn.shared.down)
+    total = xp.zeros_like(inputs) if ffn.shared is None else _swiglu(xp, inputs, ffn.shared)
     for expert in range(experts.experts):
         tokens, places = xp.nonzero(chosen == expert)
         if tokens.shape[0]:
-            part = _swiglu(
-                xp, inputs[tokens], ffn.experts.gate_up[expert], ffn.experts.down[expert]
-            )
+            own = DenseFfn(ffn.experts.gate_up[expert], ffn.experts.down[expert])
+            part = _swiglu(xp, inputs[tokens], own)
             total[tokens] += part * weights[tokens, places][:, None]
     return total
 
 
-def _swiglu(xp: Any, inputs: Array, gate_up: Array, down: Array) -> Array:
-    joined = inputs @ gate_up.T
+def _swiglu(xp: Any, inputs: Array, ffn: DenseFfn) -> Array:
+    joined = inputs @ ffn.gate_up.T
     width = joined.shape[-1] // 2
     gate = joined[:, :width]
-    return (gate * _sigmoid(xp, gate) * joined[:, width:]) @ down.T
+    return (gate * _sigmoid(xp, gate) * joined[:, width:]) @ ffn.down.T
 
 
 def _sigmoid(xp: Any, values: Array) -> Array:

@@ -77,16 +77,14 @@ class KeySmear:
 
     def around(self, step: AttentionStep) -> AttentionStep:
         def smeared(layer: int, queries: Array, keys: Array, values: Array | None) -> Array:
-            return step(layer, queries, self._smeared(layer, keys), values)
+            xp = namespace_of(keys)
+            before = self._last.get(layer, xp.zeros_like(keys[:1]))
+            self._last[layer] = keys[-1:]
+            earlier = xp.concat([before, keys[:-1]], axis=0)
+            keys = keys + self._share[layer][:, None] * (earlier - keys)
+            return step(layer, queries, keys, values)
 
         return smeared
-
-    def _smeared(self, layer: int, keys: Array) -> Array:
-        xp = namespace_of(keys)
-        before = self._last.get(layer, xp.zeros_like(keys[:1]))
-        self._last[layer] = keys[-1:]
-        earlier = xp.concat([before, keys[:-1]], axis=0)
-        return keys + self._share[layer][:, None] * (earlier - keys)
 
 
 def draw_recall(rng: np.random.Generator, *, num_pairs: int, num_asked: int) -> RecallTask:

@@ -63,7 +63,14 @@ class PagedSequence:
         self.num_tokens = len(tokens)
         self.pages_in_rows = 0
         """What dense attention would have read so far: pages of all rows of all steps."""
-        self._take_prompt(tokens, prompt)
+        self._session.admit(REQUEST, tokens)
+        step = self._session.begin({REQUEST: tokens}, prompt=True)
+        for layer in range(spec.num_layers):
+            step.write(layer, REQUEST, prompt.keys(layer), prompt.values(layer))
+            queries = prompt.queries(layer)
+            if queries is not None:
+                step.observe(layer, REQUEST, queries)
+        step.finish()
 
     @property
     def counters(self) -> Counters:
@@ -83,16 +90,6 @@ class PagedSequence:
         self.num_tokens += 1
         rows = self._spec.num_layers * self._spec.num_kv_heads
         self.pages_in_rows += rows * -(-self.num_tokens // self._geometry.page_size)
-
-    def _take_prompt(self, tokens: Sequence[int], prompt: KeptAttention) -> None:
-        self._session.admit(REQUEST, tokens)
-        step = self._session.begin({REQUEST: tokens}, prompt=True)
-        for layer in range(self._spec.num_layers):
-            step.write(layer, REQUEST, prompt.keys(layer), prompt.values(layer))
-            queries = prompt.queries(layer)
-            if queries is not None:
-                step.observe(layer, REQUEST, queries)
-        step.finish()
 
 
 def geometry_of(shape: ModelShape, page_size: int) -> Geometry:

@@ -4,16 +4,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.graph import DType, FlowKind, Geometry
 from tilewright.evaluation.source.base import Case, Source, SourceSpec, generator_of
-from tilewright.evaluation.stream import PlantedNeedle, Stream, dense_outputs
+from tilewright.evaluation.stream import Floats, PlantedNeedle, Stream, dense_outputs
 from tilewright.models.weights import Array
 from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
-
-Floats = npt.NDArray[np.float32]
 
 LAYERS = 2
 KV_HEADS, GROUP, HEAD_DIM = 2, 4, 64

@@ -31,19 +31,7 @@ Scalar: TypeAlias = bool | int | float | str
 MetadataValue: TypeAlias = Scalar | list[Scalar]
 Metadata: TypeAlias = dict[str, MetadataValue]
 
-SCALARS = {  # type number: struct format
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+SCALARS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}  # type number: struct format
 STRING, ARRAY = 8, 9
 LONGEST_KEY = 65_535
 PIECE_BYTES = 2**20

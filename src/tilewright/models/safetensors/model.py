@@ -9,7 +9,7 @@ from tilewright.errors import ModelFileError
 from tilewright.models.build import Tensors, build_weights
 from tilewright.models.model import LanguageModel, Tokenizer, load_library
 from tilewright.models.rope import Llama3Scaling, RopeSpec, Scaling, YarnScaling
-from tilewright.models.safetensors.file import SafetensorsFile, open_safetensors, read_json
+from tilewright.models.safetensors.file import open_safetensors, read_json
 from tilewright.models.shape import (
     MOST_LAYERS,
     ExpertShape,
@@ -19,7 +19,6 @@ from tilewright.models.shape import (
     ModelShape,
 )
 from tilewright.models.weight_file import Entries
-from tilewright.models.weights import ModelWeights
 from tilewright.records import read_file
 
 GQA_TYPES = ("llama", "qwen3", "qwen3_moe")
@@ -188,13 +187,8 @@ def load_safetensors(folder: str | Path) -> LanguageModel:
     """A folder as model hubs lay it out: config.json, tokenizer.json, model*.safetensors."""
     folder = Path(folder)
     entries = read_json(folder / "config.json")
-    weights = _weights(
-        open_safetensors(folder), Entries(folder / "config.json", "configuration", entries)
-    )
-    return LanguageModel(weights, _tokenizer(folder, entries, weights.shape.vocab))
-
-
-def _weights(file: SafetensorsFile, config: Entries) -> ModelWeights:
+    file = open_safetensors(folder)
+    config = Entries(folder / "config.json", "configuration", entries)
     shape = shape_of_config(config, tied=OUTPUT not in file.names)
     tensors = Tensors(file, NAMES)
     pairs = isinstance(shape, MlaShape) and config.flag("rope_interleave", True)
@@ -205,7 +199,7 @@ def _weights(file: SafetensorsFile, config: Entries) -> ModelWeights:
     )
     tied = (OUTPUT,) if shape.tied else ()
     tensors.check_all_read(ignored=(*tied, *(LAYER.format(layer=layer) for layer in extra)))
-    return weights
+    return LanguageModel(weights, _tokenizer(folder, entries, shape.vocab))
 
 
 def _tokenizer(folder: Path, entries: Mapping[str, Any], vocab: int) -> Tokenizer:

@@ -6,9 +6,8 @@ from math import gcd, prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tilewright.attention.backends.machine.layout import RowLayout
+from tilewright.attention.backends.machine.layout import Int64s, RowLayout
 from tilewright.attention.codegen import KernelFile, ScratchAxis
 from tilewright.attention.graph import DType, Graph
 from tilewright.errors import AttentionError
@@ -17,7 +16,6 @@ from tilewright.language.dtype import dtype_of
 from tilewright.units import format_bytes
 
 Array = np.ndarray[Any, Any]
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.generated import started_states
-from tilewright.attention.backends.machine.arrays import Pieces, replicate, strides_of
+from tilewright.attention.backends.machine.arrays import Array, Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import (
+    Int64s,
     LayoutSpec,
     RowLayout,
     RowPlacement,
@@ -25,9 +25,6 @@ from tilewright.host import RuntimeContext, Tensor
 from tilewright.host.worker import parse_device
 from tilewright.machine.build import Machine
 
-Array = np.ndarray[Any, Any]
-Int64s = npt.NDArray[np.int64]
-NEXT = "_next"  # of memory that the next step has as its state
 NEW = "new_{}"  # the new token's part of a field of keys or values
 
 
@@ -59,9 +56,8 @@ class DecodeMemory:
     graph: Graph
     num_tokens: tuple[int, ...]  # of each request, the new one included
     blocks: tuple[Int64s, ...]  # of each request's logical pages, for its first KV head
-    pools: Mapping[str, Pieces]
+    arrays: Mapping[str, Pieces]
     arguments: Mapping[str, Tensor | int]
-    written: Mapping[str, Pieces]  # what requests keep for the next step, by the name it has there
 
 
 def _stored(dtype: DType, count: int, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
@@ -92,8 +88,11 @@ def layout_of(
     device: str = "all",
 ) -> RowLayout:
     """How the rows of a step lie on some SIPs of a machine."""
-    _check_tokens(graph.geometry.kv_dtype)
-    size = graph.geometry.page_size
+    size, dtype = graph.geometry.page_size, graph.geometry.kv_dtype
+    if not dtype.is_float:
+        expected = "a float type: kernels have no scales of pages"
+        fix = "choose float8_e4m3 or a wider float, or the reference backend, which has scales"
+        raise AttentionError("keys and values on a machine", str(dtype), expected, fix)
     spec = LayoutSpec(
         placement=placement,
         num_kv_heads=num_kv_heads,
@@ -102,13 +101,6 @@ def layout_of(
         page_bytes=machine.spec.pe.mmu.page_bytes,
     )
     return plan_layout(spec, machine.grid, parse_device(device, machine.grid.num_sips).sips)
-
-
-def _check_tokens(dtype: DType) -> None:
-    if not dtype.is_float:
-        expected = "a float type: kernels have no scales of pages"
-        fix = "choose float8_e4m3 or a wider float, or the reference backend, which has scales"
-        raise AttentionError("keys and values on a machine", str(dtype), expected, fix)
 
 
 def deploy_rows(
@@ -128,70 +120,24 @@ def deploy_rows(
     if order is PageOrder.SHUFFLED:
         places = np.random.default_rng(seed).permutation(places)
     blocks = tuple(layout.blocks_of(index, pages, places) for index, pages in enumerate(row_pages))
-    pools = {
-        name: Pieces.empty(
-            torch, layout, f"{name}_pool", *_stored(kind.dtype, layout.span_blocks, kind.shape)
-        )
-        for name, kind in pooled(graph).items()
-    }
-    rows = {
+    arrays = {
         name: Pieces.empty(torch, layout, name, dtype, shape)
-        for name, (dtype, shape) in _row_arrays(graph, max(row_pages), layout).items()
+        for name, (dtype, shape) in _planned_arrays(graph, layout, max(row_pages)).items()
     }
     if values is not None:
-        _fill(layout, blocks, pools, rows, values)
-    rows["block_table"].write(_table(layout, blocks))
-    tensors = {f"{name}_pool": pieces.tensor for name, pieces in pools.items()}
-    tensors |= {name: pieces.tensor for name, pieces in rows.items()}
-    tensors |= replicate(
-        torch,
-        layout,
-        {
-            "num_tokens_ptr": np.array(num_tokens, dtype=np.int32),
-            "step_ptr": np.zeros(len(num_tokens), dtype=np.int32),
-            "kept_pages": _kept_pages(graph, num_tokens),
-        },
-    )
-    arguments: dict[str, Tensor | int] = {**tensors, **_numbers(layout, rows)}
-    written = {
-        f"{name.removesuffix(NEXT)}_state": pieces
-        for name, pieces in rows.items()
-        if name.endswith(NEXT)
+        _fill(layout, blocks, arrays, values)
+    arrays["block_table"].write(_table(layout, blocks))
+    more = size - 1 if graph.partial_pages else 0  # pages that are not complete have state, too
+    of_requests = {
+        "num_tokens_ptr": np.array(num_tokens, dtype=np.int32),
+        "step_ptr": np.zeros(len(num_tokens), dtype=np.int32),
+        "kept_pages": np.array([(n - 1 + more) // size for n in num_tokens], dtype=np.int32),
     }
-    return DecodeMemory(layout, graph, num_tokens, blocks, pools, arguments, written)
-
-
-def _kept_pages(graph: Graph, num_tokens: Sequence[int]) -> npt.NDArray[np.int32]:
-    """Pages of each request that had state before the new token: complete ones, or all."""
-    size = graph.geometry.page_size
-    more = size - 1 if graph.partial_pages else 0
-    return np.array([(count - 1 + more) // size for count in num_tokens], dtype=np.int32)
-
-
-def _row_arrays(
-    graph: Graph, longest: int, layout: RowLayout
-) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Plan inputs, the new token and what is kept at the home of a row, and the page table.
-
-    What a request keeps between steps has its pages in logical order.
-    """
-    kv_name, fields = tl_name(graph.geometry.kv_dtype), graph.geometry.reserved_fields
-    masses = _stored(DType.FLOAT32, longest, (1, graph.geometry.query_heads))
-    planned = {f"{name}_in": (tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs}
-    planned |= {NEW.format(name): (kv_name, (width,)) for name, (_, width) in fields.items()}
-    for state in graph.states:
-        kept = _stored(state.type.dtype, longest, state.type.shape)
-        planned |= {state_memory(state.name, when): kept for when in ("state", "next")}
-    if wants_mass(graph):
-        planned |= {mass_memory(when): masses for when in ("state", "next")}
-    planned |= {f"prompt_mass_{window}_state": masses for window in prompt_windows(graph)}
-    return planned | {"block_table": ("int64", (layout.member_pages,))}
-
-
-def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:
-    table = rows["block_table"].tensor.shape[1]
-    return {
-        **strides_of(rows),
+    table = arrays["block_table"].tensor.shape[1]
+    arguments: dict[str, Tensor | int] = {
+        **{name: pieces.tensor for name, pieces in arrays.items()},
+        **replicate(torch, layout, of_requests),
+        **strides_of(arrays),
         "num_kv_heads": layout.num_kv_heads,
         "num_blocks": layout.head_blocks,
         "member_pages": layout.member_pages,
@@ -200,6 +146,31 @@ def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:
         "table_member": table,
         "layer": 0,
     }
+    return DecodeMemory(layout, graph, num_tokens, blocks, arrays, arguments)
+
+
+def _planned_arrays(
+    graph: Graph, layout: RowLayout, longest: int
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Plan pools; at the home of a row inputs, the new token and what is kept; the page table.
+
+    What a request keeps between steps has its pages in logical order.
+    """
+    kv_name, fields = tl_name(graph.geometry.kv_dtype), graph.geometry.reserved_fields
+    masses = _stored(DType.FLOAT32, longest, (1, graph.geometry.query_heads))
+    planned = {
+        f"{name}_pool": _stored(kind.dtype, layout.span_blocks, kind.shape)
+        for name, kind in pooled(graph).items()
+    }
+    planned |= {f"{name}_in": (tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs}
+    planned |= {NEW.format(name): (kv_name, (width,)) for name, (_, width) in fields.items()}
+    for state in graph.states:
+        kept = _stored(state.type.dtype, longest, state.type.shape)
+        planned |= {state_memory(state.name, when): kept for when in ("state", "next")}
+    if wants_mass(graph):
+        planned |= {mass_memory(when): masses for when in ("state", "next")}
+    planned |= {f"prompt_mass_{window}_state": masses for window in prompt_windows(graph)}
+    return planned | {"block_table": ("int64", (layout.member_pages,))}
 
 
 def _table(layout: RowLayout, blocks: Sequence[Int64s]) -> Int64s:
@@ -214,13 +185,12 @@ def _table(layout: RowLayout, blocks: Sequence[Int64s]) -> Int64s:
 def _fill(
     layout: RowLayout,
     blocks: Sequence[Int64s],
-    pools: Mapping[str, Pieces],
-    rows: Mapping[str, Pieces],
+    arrays: Mapping[str, Pieces],
     values: StepValues,
 ) -> None:
     shape = (layout.num_rows * layout.head_blocks,)
-    for name, pieces in pools.items():
-        given = values.fields[name]
+    for name, given in values.fields.items():
+        pieces = arrays[f"{name}_pool"]
         pool = np.zeros((*shape, *pieces.shape[1:]), given[0].dtype)
         for of_request, pages in zip(blocks, given, strict=True):
             for head, of_head in enumerate(pages):
@@ -228,12 +198,12 @@ def _fill(
                 pool[places] = of_head.reshape(len(places), *pieces.shape[1:])
         pieces.write(pool.reshape(layout.num_rows, layout.members, *pieces.shape))
     for name, array in values.inputs.items():
-        rows[f"{name}_in"].write(array.reshape(layout.num_rows, *array.shape[2:]))
+        arrays[f"{name}_in"].write(array.reshape(layout.num_rows, *array.shape[2:]))
     for name, of_requests in values.kept.items():
-        kept = np.zeros((layout.num_rows, *rows[name].shape), of_requests[0].dtype)
+        kept = np.zeros((layout.num_rows, *arrays[name].shape), of_requests[0].dtype)
         for request, given_pages in enumerate(of_requests):
             first = request * layout.num_kv_heads
             kept[first : first + layout.num_kv_heads, : given_pages.shape[1]] = given_pages
-        rows[name].write(kept)
+        arrays[name].write(kept)
     for name, array in values.new_tokens.items():
-        rows[NEW.format(name)].write(array.reshape(layout.num_rows, *array.shape[2:]))
+        arrays[NEW.format(name)].write(array.reshape(layout.num_rows, *array.shape[2:]))

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, assert_never
 
 import numpy as np
-import numpy.typing as npt
 
+from tilewright.attention.backends.machine.layout import Int64s
 from tilewright.attention.graph import Graph, Side
 from tilewright.attention.ops.selection import SelectionOp, TopK
 from tilewright.attention.planner import StepPlan
 from tilewright.errors import AttentionError
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """One decode step on a machine: the new token, the pages that it completes, then attention."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -16,13 +16,14 @@ from tilewright.attention.backends.generated import (
 )
 from tilewright.attention.backends.machine.append import append_tokens
 from tilewright.attention.backends.machine.arrays import (
+    Array,
     Pieces,
     replicate,
     scratch_of,
     strides_of,
     write_marks,
 )
-from tilewright.attention.backends.machine.layout import RowLayout
+from tilewright.attention.backends.machine.layout import Int64s, RowLayout
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
 from tilewright.attention.codegen import Grid, Kernel, Merge, Stage
 from tilewright.attention.codegen.kernels.merge import tree_neighbours
@@ -34,11 +35,11 @@ from tilewright.executor.quiet import rare_collections
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
 from tilewright.runtime.launch.send import tell_rings
 
-Array = np.ndarray[Any, Any]
 Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
+NEXT = "_next"  # of memory that the next step has as its state
 LIST = "page_list"  # with a suffix for each branch, where there are several
 Owner = Callable[..., PeCoord]
+Programs = tuple[tuple[int, ...], Owner]  # a grid, and who runs each program of it
 Given = Mapping[str, Tensor | int | float]
 
 
@@ -108,9 +109,11 @@ class PreparedStep:
         """Of each request: [KV heads, pages, r, c]."""
         heads = self.memory.layout.num_kv_heads
         found = {}
-        for name, pieces in self.memory.written.items():
+        for name, pieces in self.memory.arrays.items():
+            if not name.endswith(NEXT):
+                continue
             rows = pieces.read()[:, 0]
-            found[name] = tuple(
+            found[f"{name.removesuffix(NEXT)}_state"] = tuple(
                 rows[request * heads : (request + 1) * heads, : len(blocks)]
                 for request, blocks in enumerate(self.memory.blocks)
             )
@@ -174,14 +177,10 @@ def prepare_step(
     }
     given |= replicate(torch, layout, {name: told[name] for name in told if name in wanted})
     queues = _queues(torch, layout) if file.merge is Merge.IPCQ else None
-    planned = [
-        _append(torch, memory),
-        *_completion(memory, kernels, given),
-        *(
-            replace(_planned(kernels, kernel, given, *_programs(kernel, layout)), queues=queues)
-            for kernel in file.step
-        ),
-    ]
+    planned = [_append(torch, memory), *_completion(memory, kernels, given)]
+    for kernel in file.step:
+        programs = _programs(kernel, layout)
+        planned.append(_planned(kernels, kernel, given, programs, kernel.stages, queues))
     advanced = np.maximum(saved, state_pages(plan, memory.graph))
     return PreparedStep(memory, scratch, tuple(planned), advanced)
 
@@ -267,17 +266,22 @@ def _completion(memory: DecodeMemory, kernels: LoadedKernels, given: Given) -> l
         return layout.pe_of(requests[page] * layout.num_kv_heads + head, members[page])
 
     grid = (len(requests), layout.num_kv_heads)
-    return [replace(_planned(kernels, kernel, given, grid, owner), stages=(Stage.COMPLETION,))]
+    return [_planned(kernels, kernel, given, (grid, owner), (Stage.COMPLETION,))]
 
 
 def _planned(
-    kernels: LoadedKernels, kernel: Kernel, given: Given, grid: tuple[int, ...], owner: Owner
+    kernels: LoadedKernels,
+    kernel: Kernel,
+    given: Given,
+    programs: Programs,
+    stages: tuple[Stage, ...],
+    queues: Post | None = None,
 ) -> _Planned:
     arguments, function = chosen_arguments(kernel, given), kernels.functions[kernel.name]
-    return _Planned(kernel.name, function, arguments, grid, owner, kernel.stages)
+    return _Planned(kernel.name, function, arguments, *programs, stages, queues)
 
 
-def _programs(kernel: Kernel, layout: RowLayout) -> tuple[tuple[int, ...], Owner]:
+def _programs(kernel: Kernel, layout: RowLayout) -> Programs:
     """The grid of a kernel, and who runs a program: a member of the row, or its home."""
 
     def home(row: int, _column: int = 0) -> PeCoord:

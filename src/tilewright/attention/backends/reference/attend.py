@@ -79,11 +79,16 @@ def attend_pages(
 
     The mass of each listed page, if wanted, is [heads, n, query heads].
     """
+    xp, page_size = reader.namespace.xp, reader.page_size
 
     def keep_selected(part: PageLists, logits: Array) -> Array:
+        """Minus infinity where a query head did not select the page."""
         if part.by_query is None:
             return logits
-        return _only_who_selected(reader.namespace.xp, logits, part.by_query, reader.page_size)
+        heads, pages, queries = part.by_query.shape
+        spread = xp.broadcast_to(part.by_query[:, :, None, :], (heads, pages, page_size, queries))
+        allowed = xp.matrix_transpose(xp.reshape(spread, (heads, pages * page_size, queries)))
+        return xp.where(allowed, logits, xp.full_like(logits, -xp.inf))
 
     return attend_tiles(reader, query, lists, scale, keep_selected, want_mass=want_mass)
 
@@ -148,14 +153,6 @@ def _gather_tile(reader: KvReader, part: PageLists) -> tuple[Array, Array, Array
     there = valid[..., None]
     keys = xp.where(there, keys, xp.zeros_like(keys))
     return keys, xp.where(there, values, xp.zeros_like(values)), valid
-
-
-def _only_who_selected(xp: Any, logits: Array, by_query: Array, page_size: int) -> Array:
-    """Minus infinity where a query head did not select the page: by_query [heads, n, queries]."""
-    heads, pages, queries = by_query.shape
-    spread = xp.broadcast_to(by_query[:, :, None, :], (heads, pages, page_size, queries))
-    allowed = xp.matrix_transpose(xp.reshape(spread, (heads, pages * page_size, queries)))
-    return xp.where(allowed, logits, xp.full_like(logits, -xp.inf))
 
 
 def _page_weights(xp: Any, weights: Array, page_size: int) -> Array:

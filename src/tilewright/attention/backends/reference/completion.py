@@ -41,11 +41,6 @@ def store_states(shared: Shared, plan: ExtendPlan, blocks: Array) -> None:
             shared.store.write_blocks(layer, name, complete, values)
 
 
-def advanced_values(graph: Graph, state_pages: Sequence[int]) -> tuple[Node, ...]:
-    """Return the values that the state of a request needs in a step."""
-    return tuple(write.value for write in _writes(graph, state_pages))
-
-
 def state_written(
     view: RowView, values: Mapping[Node, Array], state_pages: Sequence[int]
 ) -> dict[str, Array]:
@@ -58,7 +53,7 @@ def state_written(
     shared, found = view.shared, {}
     types = {state.name: state for state in shared.graph.states}
     complete = view.num_pages if shared.graph.partial_pages else view.num_full
-    for write in _writes(shared.graph, state_pages):
+    for write in advancing_writes(shared.graph, state_pages):
         variable = types[write.target]
         pages = state_pages if variable.is_saved else (complete,) * shared.num_kv_heads
         entries = view.num_pages
@@ -72,7 +67,8 @@ def state_written(
     return found
 
 
-def _writes(graph: Graph, state_pages: Sequence[int]) -> tuple[StateWrite, ...]:
+def advancing_writes(graph: Graph, state_pages: Sequence[int]) -> tuple[StateWrite, ...]:
+    """Return what writes the state of a request in a step; no Save does if it covers no page."""
     saved = {state.name for state in graph.states if state.is_saved}
     advances = any(state_pages)
     return tuple(write for write in graph.state_writes if advances or write.target not in saved)

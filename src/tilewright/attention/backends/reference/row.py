@@ -11,7 +11,7 @@ from tilewright.attention.backends.reference.attend import (
     merge_partials,
     partial_of,
 )
-from tilewright.attention.backends.reference.completion import advanced_values, state_written
+from tilewright.attention.backends.reference.completion import advancing_writes, state_written
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.op import run_nodes
 from tilewright.attention.backends.reference.op.frame import Frame
@@ -34,10 +34,8 @@ class RowPlan:
     state_pages: tuple[int, ...]  # pages, from the first on, whose state the Saves of a head write
     reserved: Reserved
     step: int
-    scale: float
     want_mass: bool
     reuse: bool  # the last selection serves this step too
-    keep_selections: bool  # a later step may ask for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,7 @@ class Row:
             output = part if output is None else output + part
             if branch_mass is not None:
                 mass = branch_mass if mass is None else mass + branch_mass
-            if plan.keep_selections and selected is not None:
+            if self.shared.spec.update_interval > 1 and selected is not None:  # it serves again
                 kept[selection_name(index)] = selected
         only = partial if len(branches) == 1 and branches[0].gate is None else None
         lse = None if only is None else only.log_sum_exp(xp)
@@ -153,15 +151,14 @@ class Row:
             output, lse, mass = self._with_whole_heads(output, lse, mass)
         if plan.want_mass and mass is not None:
             kept[MASS] = mass
-        read = listed[0] if len(branches) == 1 else None
-        lists = self._union_of(selections) if read is None else read
+        lists = (listed[0] if len(branches) == 1 else None) or self._union_of(selections)
         self._count_selected(lists)
         return RowResult(output, lse, lists, kept)
 
     def _read(self, lists: PageLists, *, want_mass: bool) -> tuple[Partial, Array | None]:
         """Attend to listed pages; masses are [heads, pages, 1, query heads]."""
         query = self.inputs["q"][:, 0]
-        reader, scale = self.view.reader, self.plan.scale
+        reader, scale = self.view.reader, self.shared.scale
         partial, mass = attend_pages(reader, query, lists, scale, want_mass=want_mass)
         if mass is None:
             return partial, None
@@ -192,8 +189,8 @@ class Row:
     def _run(self, roots: Iterable[Node], *, with_state: bool = True) -> dict[Node, Array]:
         """Return the wanted nodes, and what the state needs."""
         shared, plan = self.shared, self.plan
-        writes = advanced_values(shared.graph, plan.state_pages) if with_state else ()
-        wanted = (*roots, *writes)
+        writes = advancing_writes(shared.graph, plan.state_pages) if with_state else ()
+        wanted = (*roots, *(write.value for write in writes))
         if not wanted:
             return {}
         frame = Frame(

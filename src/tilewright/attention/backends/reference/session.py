@@ -21,7 +21,7 @@ from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.flow import ImportNames, build_vflow, trace_flow
 from tilewright.attention.flow.config import VortexConfig, check_layers_skip
 from tilewright.attention.graph import DType, Geometry, Graph, Op
-from tilewright.attention.paging import Admission, ExtendPlan, Pager, StateStore
+from tilewright.attention.paging import Admission, ExtendPlan, Pager, PagingSpec, StateStore
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import plan_spec_of
 from tilewright.attention.utils import resolve_dtype
@@ -45,7 +45,12 @@ class Session(Shared):
         page_order: Sequence[int] | None = None,
         evaluators: Mapping[type[Op], Evaluator] = EVALUATORS,
     ) -> None:
-        paging = spec.paging(graph.geometry)
+        block_size = graph.geometry.page_size  # of the graph; pages of the pool have several
+        paging = PagingSpec(
+            num_pages=spec.num_pages,
+            page_size=block_size * spec.blocks_per_page,
+            block_size=block_size,
+        )
         arrays = load_namespace(namespace)
         super().__init__(
             graph=graph,

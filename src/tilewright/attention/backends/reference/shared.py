@@ -9,7 +9,7 @@ from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.op.frame import Counters, Evaluator
 from tilewright.attention.backends.reference.store import PoolStore
 from tilewright.attention.graph import FlowKind, Geometry, Graph, Op
-from tilewright.attention.paging import Pager, PagerSnapshot, PagingSpec, StateStore
+from tilewright.attention.paging import Pager, PagerSnapshot, StateStore
 from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
 
@@ -39,14 +39,6 @@ class SessionSpec:
         if self.rewind_window < 0:
             where, found = "session.rewind_window", str(self.rewind_window)
             raise AttentionError(where, found, ">= 0", "raise it")
-
-    def paging(self, geometry: Geometry) -> PagingSpec:
-        """The graph's pages are blocks here: pages of the pool may hold several of them."""
-        return PagingSpec(
-            num_pages=self.num_pages,
-            page_size=geometry.page_size * self.blocks_per_page,
-            block_size=geometry.page_size,
-        )
 
     def scale_for(self, geometry: Geometry) -> float:
         if geometry.kind is FlowKind.MLA and self.num_kv_heads != 1:

@@ -198,10 +198,8 @@ class Step:
                 state_pages=tuple(pages[rows]),
                 reserved=plan.reserved,
                 step=steps[request],
-                scale=shared.scale,
                 want_mass=self._want_mass,
                 reuse=steps[request] % interval != 0 and selection_name(0) in kept,
-                keep_selections=interval > 1,
             )
             of_token = {name: values[token][:, None] for name, values in inputs.items()}
             found[request] = Row(self._view(layer, request, counts[request]), of_token, row_plan)

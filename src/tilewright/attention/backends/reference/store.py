@@ -6,7 +6,7 @@ import numpy as np
 
 from tilewright.attention.backends.generated import started_states
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.backends.reference.pages import STAGED_DTYPE, page_codes_of
+from tilewright.attention.backends.reference.pages import STAGED_DTYPE, PagedField, page_codes_of
 from tilewright.attention.graph import DType, Field, Graph, StateVar
 from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.paging import ExtendPlan, PagingSpec, StateField
@@ -83,6 +83,11 @@ class PoolStore:
 
     def pool(self, layer: int, name: str) -> Array:
         return self._layers[layer][name]
+
+    def field(self, layer: int, name: str, blocks: Array, tail: Array | None = None) -> PagedField:
+        """Complete blocks of a field or a state variable, and an unfinished one behind them."""
+        pool, codes = self.pool(layer, name), self.codes.get(name)
+        return PagedField(self._namespace, pool, self.dtypes[name], blocks, tail, codes)
 
     def make_ready(self, plan: ExtendPlan) -> None:
         """Fresh pages start at initial values; copies bring tokens and what is known of them."""

@@ -1,6 +1,7 @@
 """One request and layer at one length: what its programs and its attention may read."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -41,44 +42,28 @@ class RowView:
     @cached_property
     def reader(self) -> KvReader:
         """Keys and values as a decode step reads them."""
-        store, names = self.shared.store, tuple(self.shared.graph.geometry.reserved_fields)
-        return replace(
-            self.prompt_reader,
-            key_codes=store.codes.get(names[0]),
-            value_codes=store.codes.get(names[-1]),
-        )
+        geometry, store = self.shared.graph.geometry, self.shared.store
+        fields = [store.field(self.layer, name, self.blocks) for name in geometry.reserved_fields]
+        values = None if geometry.kind is FlowKind.MLA else fields[1]
+        return KvReader(fields[0], values, geometry.value_dim, self.num_tokens)
 
     @cached_property
     def prompt_reader(self) -> KvReader:
         """Keys and values as tokens of a prompt read them: staged, however the prompt was cut."""
-        geometry, store = self.shared.graph.geometry, self.shared.store
-        names = tuple(geometry.reserved_fields)
-        values = None if geometry.kind is FlowKind.MLA else store.pool(self.layer, "v")
-        return KvReader(
-            self.shared.namespace,
-            store.pool(self.layer, names[0]),
-            values,
-            geometry.value_dim,
-            store.dtypes[names[0]],
-            self.blocks,
-            self.num_tokens,
+        values = self.reader.values
+        return replace(
+            self.reader,
+            keys=replace(self.reader.keys, codes=None),
+            values=None if values is None else replace(values, codes=None),
         )
 
     def field(self, name: str) -> PagedField:
         """A field of the row. The unfinished page has a running summary, or the initial value."""
-        store = self.shared.store
         tail = None
         if self.num_full < self.num_pages:
             reserved = name in self.shared.graph.geometry.reserved_fields
             tail = self._partial_sources.field(name) if reserved else self._unfinished_summary(name)
-        return PagedField(
-            self.shared.namespace,
-            store.pool(self.layer, name),
-            store.dtypes[name],
-            self.blocks[: self.num_full],
-            tail,
-            store.codes.get(name),
-        )
+        return self.shared.store.field(self.layer, name, self.blocks[: self.num_full], tail)
 
     def state(self, name: str) -> Array:
         """A state variable of every page, computed, as the last step left it."""
@@ -128,12 +113,7 @@ class RowView:
         initial = shared.namespace.full(shape, variable.initial)
         if name not in shared.store.dtypes:
             return initial
-        complete = PagedField(
-            shared.namespace,
-            shared.store.pool(self.layer, name),
-            shared.store.dtypes[name],
-            self.blocks[: self.num_full],
-        ).whole()
+        complete = shared.store.field(self.layer, name, self.blocks[: self.num_full]).whole()
         return shared.namespace.xp.concat([complete, initial[:, self.num_full :]], axis=1)
 
     def variable(self, name: str) -> StateVar:
@@ -142,15 +122,15 @@ class RowView:
         return found
 
 
+@dataclass(eq=False)
 class CacheSources:
     """Leaves of the cache side: some pages of one layer, each by itself."""
 
-    def __init__(self, shared: Shared, layer: int, blocks: Array, view: TokenView) -> None:
-        self._shared = shared
-        self._layer = layer
-        self._blocks = blocks
-        self._view = view
-        self._written: dict[str, Array] = {}
+    shared: Shared
+    layer: int
+    blocks: Array
+    view: TokenView
+    _written: dict[str, Array] = dataclass_field(default_factory=dict)
 
     def __call__(self, op: Any) -> Array:
         """Return what an op reads."""
@@ -158,69 +138,65 @@ class CacheSources:
             case leaf.FieldRead():
                 return self.field(op.variable)
             case leaf.ParameterRead():
-                return layer_table(self._shared, op.variable, self._layer)
+                return layer_table(self.shared, op.variable, self.layer)
         raise InternalError("cache side", f"{op}", "fields and parameters only", "report it")
 
     @cached_property
     def frame(self) -> Frame:
         return Frame(
-            namespace=self._shared.namespace,
+            namespace=self.shared.namespace,
             side=Side.CACHE,
-            geometry=self._shared.graph.geometry,
-            num_heads=self._shared.num_kv_heads,
-            pages=self._view,
-            layer=self._layer,
-            counters=self._shared.counters,
+            geometry=self.shared.graph.geometry,
+            num_heads=self.shared.num_kv_heads,
+            pages=self.view,
+            layer=self.layer,
+            counters=self.shared.counters,
         )
 
     def written(self, name: str) -> Array | None:
         """What the cache side writes to a field (or state), as it will be read: rounded once."""
         if name not in self._written:
             values = [
-                write.value for write in self._shared.graph.field_writes if write.target == name
+                write.value for write in self.shared.graph.field_writes if write.target == name
             ]
             if not values:
                 return None
-            found = run_nodes(values, self.frame, self, self._shared.evaluators)[values[-1]]
-            shape = (self._shared.num_kv_heads, self._view.num_pages, *found.shape[2:])
-            found = self._shared.namespace.xp.broadcast_to(found, shape)
-            self._written[name] = self._shared.namespace.rounded(
-                found, self._shared.store.dtypes[name]
+            found = run_nodes(values, self.frame, self, self.shared.evaluators)[values[-1]]
+            shape = (self.shared.num_kv_heads, self.view.num_pages, *found.shape[2:])
+            found = self.shared.namespace.xp.broadcast_to(found, shape)
+            self._written[name] = self.shared.namespace.rounded(
+                found, self.shared.store.dtypes[name]
             )
         return self._written[name]
 
     def field(self, name: str) -> Array:
         """Tokens of the pages, 0 where there is none yet; or a field that was written before."""
-        if name not in self._shared.graph.geometry.reserved_fields:
+        if name not in self.shared.graph.geometry.reserved_fields:
             found = self.written(name)
             if found is None:
                 where, expected = f"field {name!r}", "one before the read"
                 raise InternalError(where, "no write", expected, "report it")
             return found
-        store, is_full = self._shared.store, self._view.is_full
-        pool, codes = store.pool(self._layer, name), store.codes.get(name) if is_full else None
-        tokens = PagedField(
-            self._shared.namespace, pool, store.dtypes[name], self._blocks, codes=codes
-        ).whole()
-        if is_full:
-            return tokens
-        xp = self._shared.namespace.xp
+        field = self.shared.store.field(self.layer, name, self.blocks)
+        if self.view.is_full:
+            return field.whole()
+        xp, tokens = self.shared.namespace.xp, replace(field, codes=None).whole()
         return xp.where(self.frame.token_valid(), tokens, xp.zeros_like(tokens))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class RowSources:
     """Leaves of the indexer side: one row view and the inputs of one token."""
 
-    def __init__(self, view: RowView, inputs: dict[str, Array]) -> None:
-        self._view = view
-        self._inputs = inputs
+    view: RowView
+    inputs: dict[str, Array]
 
     def __call__(self, op: Any) -> Any:
         """Return what an op reads, and count its bytes."""
-        view = self._view
+        view = self.view
         match op:
             case leaf.Input():
-                return self._inputs[op.variable]
+                return self.inputs[op.variable]
             case leaf.FieldRead():
                 return self._field(op.variable)
             case leaf.StateRead():
@@ -230,19 +206,20 @@ class RowSources:
                 return found
             case leaf.ParameterRead():
                 return layer_table(view.shared, op.variable, view.layer)
+            case leaf.AttentionMass():
+                name = MASS
             case _:
-                is_prompt = isinstance(op, leaf.PromptMass)
-                name = prompt_mass_name(op.window) if is_prompt else MASS
-                return view.kept(name, view.shared.graph.geometry.query_heads, DType.FLOAT32)
+                name = prompt_mass_name(op.window)
+        return view.kept(name, view.shared.graph.geometry.query_heads, DType.FLOAT32)
 
     def _field(self, name: str) -> PagedField:
-        shared = self._view.shared
-        num_bytes = shared.store.row_bytes((name,), self._view.num_tokens) * shared.num_kv_heads
+        shared = self.view.shared
+        num_bytes = shared.store.row_bytes((name,), self.view.num_tokens) * shared.num_kv_heads
         if name in shared.graph.geometry.reserved_fields:
             shared.counters.num_bytes.kv_read += num_bytes
         else:
             shared.counters.num_bytes.summary_read += num_bytes
-        return self._view.field(name)
+        return self.view.field(name)
 
 
 def layer_table(shared: Shared, name: str, layer: int) -> Array:
