@@ -80,9 +80,8 @@ class Grown:
         return self.rows[:, : self._num_tokens]
 
     def by_token(self) -> Array:
-        xp = namespace_of(self.rows)
         rows: Any = self.rows
-        return xp.permute_dims(rows[:, : self._num_tokens], (1, 0, 2))
+        return namespace_of(rows).permute_dims(rows[:, : self._num_tokens], (1, 0, 2))
 
 
 def _attend(xp: Any, queries: Array, keys: Array, values: Array, scale: float) -> Array:

@@ -76,10 +76,10 @@ class HeaderReader:
         (value,) = struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}"), what))
         return int(value)
 
-    def count(self, what: str, *, least_bytes: int, code: str = "Q") -> int:
+    def count(self, what: str, *, least_bytes: int) -> int:
         """How many things follow, each of ``least_bytes`` or more."""
         start = self.offset
-        value = self.number(code, what)
+        value = self.number("Q", what)
         if value * least_bytes > self.remaining:
             self.offset = start
             found = f"{value} {what} where {self.remaining} bytes are left"

@@ -150,10 +150,10 @@ def reference_step(
     step = session.begin({name: [0] for name in names})
     fields = {
         field: [
-            packed(np.array(session.store.pool(0, field)[:, _blocks(session, name)]), kind)
+            packed(np.array(session.store.pool(0, field)[:, _blocks(session, name)]), item.type)
             for name in names
         ]
-        for field, kind in pooled(graph).items()
+        for field, item in pooled(graph).items()
     }
     kept = _kept(graph, session, dict(zip(names, requests, strict=True)))
     inputs = {name: _inputs(graph, data, count) for name, data, count in

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.backends.generated import started_states
+from tilewright.attention.backends.generated import pooled
 from tilewright.attention.backends.machine.arrays import Array, Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import (
     Int64s,
@@ -18,7 +18,7 @@ from tilewright.attention.backends.machine.layout import (
     plan_layout,
 )
 from tilewright.attention.codegen.expression.memory import mass_memory, state_memory, tl_name
-from tilewright.attention.graph import DType, Graph, ValueType
+from tilewright.attention.graph import DType, Graph
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext, Tensor
@@ -67,15 +67,9 @@ def _stored(dtype: DType, count: int, shape: tuple[int, ...]) -> tuple[str, tupl
     return tl_name(DType.INT8 if dtype is DType.BOOL else dtype), (count, *shape)
 
 
-def pooled(graph: Graph) -> dict[str, ValueType]:
-    """What lies in pools: fields, and what the state of a page starts with if the page knows."""
-    fields = {field.name: field.type for field in graph.fields}
-    return fields | {state.name: state.type for state in started_states(graph)}
-
-
 def block_bytes(graph: Graph) -> dict[str, int]:
     """Bytes of one page of one KV head, by field."""
-    return {name: kind.num_bytes for name, kind in pooled(graph).items()}
+    return {name: item.type.num_bytes for name, item in pooled(graph).items()}
 
 
 def layout_of(
@@ -159,8 +153,8 @@ def _planned_arrays(
     kv_name, fields = tl_name(graph.geometry.kv_dtype), graph.geometry.reserved_fields
     masses = _stored(DType.FLOAT32, longest, (1, graph.geometry.query_heads))
     planned = {
-        f"{name}_pool": _stored(kind.dtype, layout.span_blocks, kind.shape)
-        for name, kind in pooled(graph).items()
+        f"{name}_pool": _stored(item.type.dtype, layout.span_blocks, item.type.shape)
+        for name, item in pooled(graph).items()
     }
     planned |= {f"{name}_in": (tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs}
     planned |= {NEW.format(name): (kv_name, (width,)) for name, (_, width) in fields.items()}

@@ -129,18 +129,18 @@ def attend_tiles(
 
 def _tile_of(xp: Any, lists: PageLists, start: int, size: int) -> PageLists:
     """Entries ``start .. start + size``, filled up with pages that do not count."""
-    stop = min(start + size, lists.pages.shape[1])
-    parts = (lists.pages, lists.valid, lists.by_query)
-    cut = [None if part is None else part[:, start:stop] for part in parts]
-    missing = size - (stop - start)
-    if missing:
-        cut = [None if part is None else _padded(xp, part, missing) for part in cut]
-    return PageLists(cut[0], cut[1], lists.counts, cut[2])
 
+    def cut(part: Array | None) -> Array | None:
+        if part is None:
+            return None
+        part = part[:, start : start + size]
+        missing = size - part.shape[1]
+        if not missing:
+            return part
+        zeros = xp.zeros((part.shape[0], missing, *part.shape[2:]), dtype=part.dtype)
+        return xp.concat([part, zeros], axis=1)
 
-def _padded(xp: Any, part: Array, missing: int) -> Array:
-    shape = (part.shape[0], missing, *part.shape[2:])
-    return xp.concat([part, xp.zeros(shape, dtype=part.dtype)], axis=1)
+    return PageLists(cut(lists.pages), cut(lists.valid), lists.counts, cut(lists.by_query))
 
 
 def _gather_tile(reader: KvReader, part: PageLists) -> tuple[Array, Array, Array | None]:

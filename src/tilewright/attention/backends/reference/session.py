@@ -83,9 +83,10 @@ class Session(Shared):
                 fix = "leave the request out"
                 raise request_error(request, "no tokens", "one or more", fix)
         plans = self._extend_all(tokens)
+        written = frozenset(write.target for write in self.graph.field_writes)
         for plan in plans.values():
-            if prompt:
-                self._forget_running_state(plan)
+            if prompt:  # completes pages without a step: their state starts afresh
+                self.kept.truncate(plan.request, plan.first_full, written)
             self.store.make_ready(plan)
         return Step(self, plans, prompt=prompt)
 
@@ -191,11 +192,6 @@ class Session(Shared):
         table = self.pager.table(request)
         blocks = self.namespace.xp.asarray(table.block_ids())
         return RowView(self, request, layer, blocks, table.num_tokens)
-
-    def _forget_running_state(self, plan: ExtendPlan) -> None:
-        """A piece of prompt completes pages without a step: their state starts afresh."""
-        written = {write.target for write in self.graph.field_writes}
-        self.kept.truncate(plan.request, plan.first_full, frozenset(written))
 
 
 def session_of_config(

@@ -7,7 +7,7 @@ from tilewright.attention.backends.reference.attend import attend_causal
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.pages import PageLists, every_page
-from tilewright.attention.backends.reference.row import Row, RowPlan, RowResult
+from tilewright.attention.backends.reference.row import Row, RowResult
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared, request_error
 from tilewright.attention.backends.reference.step_arrays import (
     StepOutput,
@@ -83,7 +83,14 @@ class Step:
         for token in range(longest):
             now = {name: given[name] for name in given if token < self._plan(name).num_tokens}
             for request, row in self._rows(layer, token, now).items():
-                results[request].append(self._attend_row(row))
+                if (request, layer) not in self._written:
+                    found = f"no keys of layer {layer}"
+                    raise request_error(request, found, "keys first", "write them")
+                self._shared.remember(request, layer, row.view.num_tokens - 1)
+                result = row.attend()
+                if result.kept:
+                    self._shared.kept.write(request, layer, result.kept)
+                results[request].append(result)
         return {
             request: gather_rows(self._shared.namespace, rows, (residual or {}).get(request))
             for request, rows in results.items()
@@ -191,7 +198,9 @@ class Step:
         for index, (request, inputs) in enumerate(given.items()):
             rows = slice(index * heads, (index + 1) * heads)
             kept = shared.kept.layer(request, layer)
-            row_plan = RowPlan(
+            found[request] = Row(
+                view=self._view(layer, request, counts[request]),
+                inputs={name: values[token][:, None] for name, values in inputs.items()},
                 paths=plan.paths[rows],
                 budgets=plan.budgets[rows],
                 reads_whole=reads_whole[rows],
@@ -201,19 +210,7 @@ class Step:
                 want_mass=self._want_mass,
                 reuse=steps[request] % interval != 0 and selection_name(0) in kept,
             )
-            of_token = {name: values[token][:, None] for name, values in inputs.items()}
-            found[request] = Row(self._view(layer, request, counts[request]), of_token, row_plan)
         return found
-
-    def _attend_row(self, row: Row) -> RowResult:
-        request, layer = row.view.request, row.view.layer
-        if (request, layer) not in self._written:
-            raise request_error(request, f"no keys of layer {layer}", "keys first", "write them")
-        self._shared.remember(request, layer, row.view.num_tokens - 1)
-        result = row.attend()
-        if result.kept:
-            self._shared.kept.write(request, layer, result.kept)
-        return result
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, dict[str, Array]]:
         return {

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from tilewright.attention.backends.generated import started_states
+from tilewright.attention.backends.generated import pooled
 from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.pages import STAGED_DTYPE, PagedField, page_codes_of
-from tilewright.attention.graph import DType, Field, Graph, StateVar
+from tilewright.attention.graph import DType, Graph
 from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.paging import ExtendPlan, PagingSpec, StateField
 
@@ -62,7 +62,7 @@ class PoolStore:
         """``sizes`` are the numbers of layers and of KV heads."""
         self._paging = paging
         self._namespace = namespace
-        kept: tuple[Field | StateVar, ...] = (*graph.fields, *started_states(graph))
+        kept = pooled(graph).values()
         self._initial = {item.name: item.initial for item in kept}
         self.codes = page_codes_of(graph.geometry)
         """How complete blocks of a field are kept, if not as ``dtypes`` says."""

@@ -193,33 +193,30 @@ class RowSources:
 
     def __call__(self, op: Any) -> Any:
         """Return what an op reads, and count its bytes."""
-        view = self.view
+        view, shared = self.view, self.view.shared
         match op:
             case leaf.Input():
                 return self.inputs[op.variable]
             case leaf.FieldRead():
-                return self._field(op.variable)
+                num_bytes = shared.store.row_bytes((op.variable,), view.num_tokens)
+                num_bytes *= shared.num_kv_heads
+                if op.variable in shared.graph.geometry.reserved_fields:
+                    shared.counters.num_bytes.kv_read += num_bytes
+                else:
+                    shared.counters.num_bytes.summary_read += num_bytes
+                return view.field(op.variable)
             case leaf.StateRead():
                 found = view.state(op.variable)
                 num_bytes = view.variable(op.variable).type.num_bytes
-                view.shared.counters.num_bytes.state_read += prod(found.shape[:2]) * num_bytes
+                shared.counters.num_bytes.state_read += prod(found.shape[:2]) * num_bytes
                 return found
             case leaf.ParameterRead():
-                return layer_table(view.shared, op.variable, view.layer)
+                return layer_table(shared, op.variable, view.layer)
             case leaf.AttentionMass():
                 name = MASS
             case _:
                 name = prompt_mass_name(op.window)
-        return view.kept(name, view.shared.graph.geometry.query_heads, DType.FLOAT32)
-
-    def _field(self, name: str) -> PagedField:
-        shared = self.view.shared
-        num_bytes = shared.store.row_bytes((name,), self.view.num_tokens) * shared.num_kv_heads
-        if name in shared.graph.geometry.reserved_fields:
-            shared.counters.num_bytes.kv_read += num_bytes
-        else:
-            shared.counters.num_bytes.summary_read += num_bytes
-        return self.view.field(name)
+        return view.kept(name, shared.graph.geometry.query_heads, DType.FLOAT32)
 
 
 def layer_table(shared: Shared, name: str, layer: int) -> Array:
