@@ -10,12 +10,12 @@ from tilewright.attention.graph import FlowKind, Geometry
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import UsageError
 from tilewright.evaluation.stream import StepRecorder, Stream
-from tilewright.evaluation.words import Target, Words, log_probabilities
+from tilewright.evaluation.words import Target, Words, decode_tokens
 from tilewright.models import ModelShape, ModelWeights, Prompt
 from tilewright.models.dense import StepWrapper
 from tilewright.models.forward import AttentionStep
 from tilewright.records.attention.compare import SourceFigures
-from tilewright.serving.decode import FlowDecoder, geometry_of
+from tilewright.serving.decode import geometry_of
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
 
@@ -97,15 +97,8 @@ def record_case(
 
     geometry = geometry_of(shape, spec.page_size)
     graph = trace_for_model(stand_in_for(geometry.kind), geometry)[1]
-    decoder = FlowDecoder(
-        weights,
-        graph,
-        plan_dense(shape.layers, spec.reserved),
-        prompt,
-        capacity=len(prompt.tokens) + len(tokens),
-        around=around,
-    )
-    dense = log_probabilities([decoder.step(token) for token in tokens])
+    plan = plan_dense(shape.layers, spec.reserved)
+    dense = decode_tokens(weights, graph, plan, prompt, tokens, around)
     queries, keys, values, outputs = recorder.arrays(shape.layers)
     stream = Stream(
         context_tokens=prompt.tokens,

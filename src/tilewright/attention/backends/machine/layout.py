@@ -56,8 +56,7 @@ class RowLayout:
     span_blocks: int
     page_bytes: int
     pes: tuple[PeCoord, ...]  # of the machine, in the order of pieces
-    pes_per_cube: int
-    pes_per_sip: int
+    grid: Grid
 
     @property
     def num_rows(self) -> int:
@@ -104,9 +103,10 @@ class RowLayout:
 
     def policy(self, piece_bytes: int) -> DPPolicy:
         """Of an array whose pieces have so many bytes: whole pages of the MMU."""
+        cube_pes = self.grid.num_pes_per_cube
         return DPPolicy(
-            sip=Interleave(piece_bytes * self.pes_per_sip),
-            cube=Interleave(piece_bytes * self.pes_per_cube),
+            sip=Interleave(piece_bytes * cube_pes * self.grid.num_cubes_per_sip),
+            cube=Interleave(piece_bytes * cube_pes),
             pe=Interleave(piece_bytes),
         )
 
@@ -135,6 +135,5 @@ def plan_layout(spec: LayoutSpec, grid: Grid, sips: Sequence[int]) -> RowLayout:
         span_blocks=-(-member_pages // unit) * unit,
         page_bytes=spec.page_bytes,
         pes=pes,
-        pes_per_cube=len(of_cube),
-        pes_per_sip=len(cubes) * len(of_cube),
+        grid=grid,
     )

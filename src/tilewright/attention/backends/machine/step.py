@@ -154,7 +154,12 @@ def prepare_step(
     ``marks`` are the pages that rows select where there are no scores. ``saved_pages`` are the
     pages of each row, from 0 on, whose state earlier steps saved; None: no step went before.
     """
-    layout, file = memory.layout, kernels.file
+    layout, graph, file = memory.layout, memory.graph, kernels.file
+    requests = [  # whose last page gets its summaries: it is complete, or the flow wants it anyway
+        index
+        for index, count in enumerate(memory.num_tokens)
+        if count % graph.geometry.page_size == 0 or graph.partial_pages
+    ]
     _check_most(kernels, plan)
     scratch = scratch_of(torch, layout, file, max(map(len, memory.blocks)))
     if marks is not None:
@@ -170,18 +175,18 @@ def prepare_step(
     wanted = {name for kernel in kernels_of(file) for name in kernel.arguments}
     saved = np.zeros(plan.num_rows, dtype=np.int32) if saved_pages is None else saved_pages
     told = {
-        **row_budgets(plan, memory.graph),
-        **parameter_tables(memory.graph, layer=0),
-        **_new_pages(memory),
+        **row_budgets(plan, graph),
+        **parameter_tables(graph, layer=0),
+        **_new_pages(memory, requests),
         "saved_pages": saved,
     }
     given |= replicate(torch, layout, {name: told[name] for name in told if name in wanted})
     queues = _queues(torch, layout) if file.merge is Merge.IPCQ else None
-    planned = [_append(torch, memory), *_completion(memory, kernels, given)]
+    planned = [_append(torch, memory), *_completion(memory, kernels, given, requests)]
     for kernel in file.step:
         programs = _programs(kernel, layout)
         planned.append(_planned(kernels, kernel, given, programs, kernel.stages, queues))
-    advanced = np.maximum(saved, state_pages(plan, memory.graph))
+    advanced = np.maximum(saved, state_pages(plan, graph))
     return PreparedStep(memory, scratch, tuple(planned), advanced)
 
 
@@ -233,19 +238,9 @@ def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
     return _Planned("append_tokens", append_tokens, arguments, grid, owner, (Stage.COMPLETION,))
 
 
-def _summarized(memory: DecodeMemory) -> list[int]:
-    """Requests whose last page gets its summaries: it is complete, or the flow wants it anyway."""
-    graph, size = memory.graph, memory.graph.geometry.page_size
-    return [
-        index
-        for index, count in enumerate(memory.num_tokens)
-        if count % size == 0 or graph.partial_pages
-    ]
-
-
-def _new_pages(memory: DecodeMemory) -> dict[str, Array]:
+def _new_pages(memory: DecodeMemory, requests: list[int]) -> dict[str, Array]:
     """Of the pages to summarize: where they lie, their logical numbers, their tokens."""
-    requests, size = _summarized(memory), memory.graph.geometry.page_size
+    size = memory.graph.geometry.page_size
     pages = [len(memory.blocks[index]) - 1 for index in requests]
     tokens = [(memory.num_tokens[index] - 1) % size + 1 for index in requests]
     return {
@@ -255,9 +250,11 @@ def _new_pages(memory: DecodeMemory) -> dict[str, Array]:
     }
 
 
-def _completion(memory: DecodeMemory, kernels: LoadedKernels, given: Given) -> list[_Planned]:
+def _completion(
+    memory: DecodeMemory, kernels: LoadedKernels, given: Given, requests: list[int]
+) -> list[_Planned]:
     """The summaries of pages that the new tokens complete, at the owners of these pages."""
-    layout, kernel, requests = memory.layout, kernels.file.completion, _summarized(memory)
+    layout, kernel = memory.layout, kernels.file.completion
     if kernel is None or not requests:
         return []
     members = [layout.places_of(len(memory.blocks[index]) - 1)[0] for index in requests]
