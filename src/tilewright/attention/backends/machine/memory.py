@@ -9,13 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.attention.backends.generated import pooled
-from tilewright.attention.backends.machine.arrays import Array, Pieces, replicate, strides_of
 from tilewright.attention.backends.machine.layout import (
+    Array,
     Int64s,
     LayoutSpec,
+    Pieces,
     RowLayout,
     RowPlacement,
     plan_layout,
+    replicate,
+    strides_of,
 )
 from tilewright.attention.codegen.expression.memory import mass_memory, state_memory, tl_name
 from tilewright.attention.graph import DType, Graph

@@ -15,15 +15,16 @@ from tilewright.attention.backends.generated import (
     kernels_of,
 )
 from tilewright.attention.backends.machine.append import append_tokens
-from tilewright.attention.backends.machine.arrays import (
+from tilewright.attention.backends.machine.layout import (
     Array,
+    Int64s,
     Pieces,
+    RowLayout,
     replicate,
     scratch_of,
     strides_of,
     write_marks,
 )
-from tilewright.attention.backends.machine.layout import Int64s, RowLayout
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
 from tilewright.attention.codegen import Grid, Kernel, Merge, Stage
 from tilewright.attention.codegen.kernels.merge import tree_neighbours
