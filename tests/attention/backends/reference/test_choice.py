@@ -19,7 +19,7 @@ from tests.attention.backends.reference.sample import (
     geometry_of,
     same,
 )
-from tilewright.attention.backends.reference import Session, SessionSpec
+from tilewright.attention.backends.reference import Session, SessionSpec, csr_of, rows_of
 from tilewright.attention.backends.reference.namespace import load_namespace
 from tilewright.attention.backends.reference.op.selection import best_entries
 from tilewright.attention.flow import trace_flow
@@ -153,6 +153,20 @@ def test_select_says_what_attend_reads_and_keeps_nothing() -> None:
     assert np.array_equal(before, np.asarray(driver.session.state("a", 0, "running")))
     read = step.attend(0, {"a": queries})["a"].lists[0]
     np.testing.assert_array_equal(chosen.pages, read.pages)
+
+
+def test_read_pages_convert_to_csr_and_to_a_table_with_token_counts() -> None:
+    driver = Driver("centroid", plan=PlanSpec(budget=PerHead({0: DefaultBudget(1)})))
+    driver.start("a", list(range(10 * PAGE)))
+    result = driver.decode({"a": [1]})["a"][0]
+    lists, blocks = result.lists[0], driver.session.pager.table("a").block_ids()
+    csr = csr_of(lists, blocks)
+    assert csr.offsets.tolist() == [0, 3, 14]
+    assert csr.pages[:3].tolist() == blocks[result.pages(0, 0)].tolist()
+    rows = rows_of(lists, page_size=PAGE, num_tokens=10 * PAGE + 1)
+    assert rows.num_tokens.tolist() == [2 * PAGE + 1, 10 * PAGE + 1]
+    assert rows.pages[0, :3].tolist() == result.pages(0, 0).tolist()
+    assert np.all(rows.pages[0, 3:] == -1)
 
 
 @pytest.mark.parametrize("namespace", ["numpy", "torch"])

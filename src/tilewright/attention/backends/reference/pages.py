@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.graph import DType, Geometry
 from tilewright.attention.graph.geometry import SCALED_DTYPES
@@ -143,6 +146,9 @@ def whole(value: Any) -> Array:
     return value.whole() if isinstance(value, PagedField) else value
 
 
+Int64s = npt.NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True)
 class PageLists:
     """Selected pages of each KV head in ascending logical order, padded to the longest list."""
@@ -176,3 +182,40 @@ def every_page(xp: Any, num_heads: int, num_pages: int) -> PageLists:
     pages = xp.broadcast_to(xp.arange(num_pages, dtype=xp.int64), (num_heads, num_pages))
     valid = xp.ones((num_heads, num_pages), dtype=xp.bool)
     return PageLists(pages, valid, (num_pages,) * num_heads)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageCsr:
+    """Lists back to back: row r has ``pages[offsets[r] : offsets[r + 1]]``."""
+
+    offsets: Int64s
+    pages: Int64s
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageRows:
+    """Lists as a table that is padded with -1, and the tokens of each row."""
+
+    pages: Int64s  # [rows, longest]
+    num_tokens: Int64s
+
+
+def csr_of(lists: PageLists, blocks: Int64s | None = None) -> PageCsr:
+    """One row for each KV head. With ``blocks`` pages are physical ids instead of logical ones."""
+    rows = [np.asarray(lists.pages[row, :count]) for row, count in enumerate(lists.counts)]
+    pages = np.concatenate(rows).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lists.counts)]).astype(np.int64)
+    return PageCsr(offsets, pages if blocks is None else blocks[pages])
+
+
+def rows_of(
+    lists: PageLists, *, page_size: int, num_tokens: int, blocks: Int64s | None = None
+) -> PageRows:
+    """One row for each KV head of a sequence of ``num_tokens``; only its last page may be short."""
+    counts = np.array(lists.counts, dtype=np.int64)
+    logical = np.array(lists.pages, dtype=np.int64)
+    there = np.arange(logical.shape[1]) < counts[:, None]
+    last_page, missing = (num_tokens - 1) // page_size, -num_tokens % page_size
+    short = (there & (logical == last_page)).any(axis=1)
+    pages = logical if blocks is None else blocks[logical]
+    return PageRows(np.where(there, pages, -1), counts * page_size - short * missing)
