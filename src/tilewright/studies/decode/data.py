@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.backends.machine import StepValues, pooled
+from tilewright.attention.backends.machine import StepValues, pooled, prompt_windows
 from tilewright.attention.backends.reference import Session, SessionSpec
 from tilewright.attention.backends.reference.namespace import load_namespace
 from tilewright.attention.codegen.expression.memory import state_memory
 from tilewright.attention.codegen.memory_form import packed
 from tilewright.attention.graph import DType, FlowKind, Graph
-from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
 

@@ -33,6 +33,7 @@ from tilewright.attention.backends.machine.selection import (
 from tilewright.attention.backends.machine.stage_book import StageBook
 from tilewright.attention.backends.machine.step import (
     MachineStepResult,
+    PreparedStep,
     StageLaunch,
     prepare_step,
 )
@@ -44,6 +45,7 @@ from tilewright.attention.backends.machine.tuner import (
     placement_costs,
     tiling_of,
 )
+from tilewright.attention.ops.leaf import prompt_windows
 
 __all__ = (
     "MERGES",
@@ -53,6 +55,7 @@ __all__ = (
     "MachineStepResult",
     "PageOrder",
     "PlacementCost",
+    "PreparedStep",
     "Recent",
     "Recorded",
     "RowLayout",
@@ -77,6 +80,7 @@ __all__ = (
     "planned_counts",
     "pooled",
     "prepare_step",
+    "prompt_windows",
     "target_of",
     "tiling_of",
 )
