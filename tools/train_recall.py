@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 from tilewright.models import ModelWeights, logits_of, run_layers
 from tilewright.models.recall import RECALL_SHAPE, SMEAR, draw_recall
-from tilewright.models.safetensors.model import GQA_NAMES
+from tilewright.models.safetensors.model import NAMES
 from tilewright.models.weights import DenseFfn, GqaAttention, LayerWeights
 
 SEED = 1
@@ -142,7 +142,7 @@ def save(model: Trained, path: Path) -> None:
         "norm": weights.norm,
         "output": weights.output,
     }
-    found = {GQA_NAMES[role]: values for role, values in named.items()}
+    found = {NAMES[role]: values for role, values in named.items()}
     found[SMEAR] = torch.sigmoid(model.smear)
     for index, layer in enumerate(weights.layers):
         attention, ffn = layer.attention, layer.ffn
@@ -160,7 +160,7 @@ def save(model: Trained, path: Path) -> None:
             "up": ffn.gate_up[SHAPE.ffn :],
             "down": ffn.down,
         }
-        found |= {GQA_NAMES[role].format(layer=index): part for role, part in parts.items()}
+        found |= {NAMES[role].format(layer=index): part for role, part in parts.items()}
     path.parent.mkdir(exist_ok=True)
     tensors = {name: values.detach().clone() for name, values in found.items()}
     save_file(tensors, path, metadata={"seed": str(SEED), "stages": str(STAGES)})

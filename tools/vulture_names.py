@@ -315,6 +315,7 @@ _.num_simulated
 _.read_offsets
 _.resume
 _.reused_selections
+_.rewind
 _.row_closed
 _.row_conflicts
 _.row_offsets

@@ -13,6 +13,7 @@ from tilewright.models.forward import logits_of, run_layers
 from tilewright.models.recall import (
     NUM_KEYS,
     RECALL_SHAPE,
+    KeySmear,
     RecallModel,
     RecallTask,
     draw_recall,
@@ -28,7 +29,7 @@ def model() -> RecallModel:
 
 
 def share_right(model: RecallModel, task: RecallTask) -> float:
-    attend = model.new_smear().around(DenseAttention(RECALL_SHAPE))
+    attend = KeySmear(model.share).around(DenseAttention(RECALL_SHAPE))
     stream = run_layers(model.weights, task.tokens, range(len(task.tokens)), attend)
     found = np.asarray(logits_of(model.weights, stream[task.asked])).argmax(axis=-1)
     return float((found == task.answers).mean())
@@ -65,9 +66,9 @@ def test_without_the_pair_an_answer_is_a_guess(model: RecallModel) -> None:
 
 def test_a_smeared_sequence_may_be_cut_anywhere_and_go_on_twice(model: RecallModel) -> None:
     task = draw_recall(np.random.default_rng(4), num_pairs=20, num_asked=4)
-    whole = model.new_smear().around(DenseAttention(RECALL_SHAPE))
+    whole = KeySmear(model.share).around(DenseAttention(RECALL_SHAPE))
     expected = run_layers(model.weights, task.tokens, range(len(task.tokens)), whole)[11:]
-    smear = model.new_smear()
+    smear = KeySmear(model.share)
     dense = DenseAttention(RECALL_SHAPE)
     run_layers(model.weights, task.tokens[:11], range(11), smear.around(dense))
     for attend in (smear.copy().around(deepcopy(dense)), smear.around(dense)):

@@ -11,7 +11,7 @@ import torch
 from tests.models.peer import peer_config, transformers
 from tilewright.models.build import Tensors, build_weights
 from tilewright.models.rope import RopeSpec
-from tilewright.models.safetensors.model import GQA_NAMES, MLA_NAMES
+from tilewright.models.safetensors.model import NAMES
 from tilewright.models.shape import GqaShape, MlaShape
 from tilewright.models.weight_file import StoredTensor, TensorFile, WeightFile
 from tilewright.models.weights import ModelWeights
@@ -97,9 +97,8 @@ def weights_of_peer(shape: GqaShape | MlaShape, model: Any) -> ModelWeights:
     """The weights of another implementation, under the names of its files."""
     tensors = {name: value.detach().numpy() for name, value in model.state_dict().items()}
     tensors = _experts_apart(tensors)
-    names = MLA_NAMES if isinstance(shape, MlaShape) else GQA_NAMES
     return build_weights(
-        shape, Tensors(NamedTensors.of(tensors), names), pairs=isinstance(shape, MlaShape)
+        shape, Tensors(NamedTensors.of(tensors), NAMES), pairs=isinstance(shape, MlaShape)
     )
 
 

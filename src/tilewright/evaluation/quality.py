@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from tilewright.attention.graph import Graph, graph_hash
 from tilewright.attention.planner import PlanSpec
 from tilewright.errors import RecordError
 from tilewright.evaluation.source.base import Case
-from tilewright.evaluation.stream import AttentionSamples, replay_flow
+from tilewright.evaluation.stream import replay_flow
 from tilewright.evaluation.words import WordSamples, say_words
 from tilewright.records.attention.compare import FlowDifference, QualityRow, TrialRecord
 
@@ -78,7 +78,6 @@ def student_quantile(degrees: int) -> float:
     return z + first / n + second / n**2 + third / n**3
 
 
-NOTHING = Mean(0.0, None)
 MEANS = ("mass", "output_error", "oracle_ratio", "stability", "kl", "nll")
 """Figures of trials whose mean and interval a row has."""
 MAX_EXPONENT = 300.0
@@ -102,19 +101,15 @@ def run_trial(
 ) -> TrialRecord:
     attention = replay_flow(case.stream, graph, plan)
     said = None if case.words is None else say_words(case.words, graph, plan)
-    figures = dict.fromkeys(("kl", "nll", "dense_nll")) if said is None else _figures(said)
+    figures = dict.fromkeys(("kl", "nll", "dense_nll")) if said is None else asdict(said)
     return TrialRecord(
         key=key,
         flow=flow,
         budget=budget,
         case=index,
         graph_hash=graph_hash(graph),
-        **_figures(attention) | figures | _needles(case, attention.needle_hits, said),
+        **asdict(attention) | figures | _needles(case, attention.needle_hits, said),
     )
-
-
-def _figures(samples: AttentionSamples | WordSamples) -> dict[str, Any]:
-    return {each.name: getattr(samples, each.name) for each in fields(samples)}
 
 
 def _needles(case: Case, planted_hits: int, said: WordSamples | None) -> dict[str, int | None]:
@@ -133,11 +128,19 @@ def join_trials(
     """The row of one flow and budget. Samples are decoded tokens; time and front are still open."""
     first = trials[0]
     means = {name: _mean(trials, name) for name in MEANS}
-    mass, steps = means["mass"] or NOTHING, sum(len(trial.mass) for trial in trials)
-    nll, dense_nll = means["nll"], _mean(trials, "dense_nll")
+    means["perplexity_difference"] = _perplexity_difference(trials) if means["nll"] else None
+    values = {name: mean.value if mean else None for name, mean in means.items()}
+    intervals = {f"{name}_ci": mean.interval if mean else None for name, mean in means.items()}
+    for name in ("mass", "oracle_ratio"):  # sums of many shares may come out a last bit above 1
+        values[name] = min(1.0, max(0.0, values[name] or 0.0))
+    dense_nll, steps = _mean(trials, "dense_nll"), sum(len(trial.mass) for trial in trials)
     hits, cases = _total(trials, "needle_hits"), _total(trials, "needle_cases")
-    perplexity = None if nll is None else _perplexity_difference(trials)
-    intervals = {f"{name}_ci": (mean or NOTHING).interval for name, mean in means.items()}
+    figures: dict[str, Any] = {**values, **intervals}
+    figures |= {
+        "output_error": max(0.0, values["output_error"] or 0.0),
+        "nll": None if means["nll"] is None else max(0.0, means["nll"].value),
+        "dense_nll": None if dense_nll is None else max(0.0, dense_nll.value),
+    }
     return QualityRow(
         flow=first.flow,
         graph_hash=first.graph_hash,
@@ -146,18 +149,9 @@ def join_trials(
         budget=first.budget,
         pages=pages,
         samples=steps,
-        mass=_share(mass),
         worst_head_mass=_worst_head(trials),
-        output_error=max(0.0, (means["output_error"] or NOTHING).value),
-        oracle_ratio=_share(means["oracle_ratio"] or NOTHING),
-        stability=_value(means["stability"]),
         bytes=sum(trial.num_bytes for trial in trials) // steps,
         dense_bytes=sum(trial.dense_bytes for trial in trials) // steps,
-        kl=_value(means["kl"]),
-        nll=_likelihood(nll),
-        dense_nll=_likelihood(dense_nll),
-        perplexity_difference=_value(perplexity),
-        perplexity_difference_ci=(perplexity or NOTHING).interval,
         needle_hits=hits,
         needle_cases=cases,
         needle_ci=None if hits is None or not cases else share_interval(hits, cases),
@@ -169,7 +163,7 @@ def join_trials(
         latency_missing=None,
         dense_latency_missing=None,
         is_pareto=False,
-        **intervals,
+        **figures,
     )
 
 
@@ -200,19 +194,6 @@ def order_flows(trials: Sequence[TrialRecord]) -> tuple[FlowDifference, ...]:
 def _mean(trials: Sequence[TrialRecord], name: str) -> Mean | None:
     samples = [sample for trial in trials for sample in getattr(trial, name) or ()]
     return mean_of(samples) if samples else None
-
-
-def _share(mean: Mean) -> float:
-    """Sums of many shares may come out a last bit above 1."""
-    return min(1.0, max(0.0, mean.value))
-
-
-def _value(mean: Mean | None) -> float | None:
-    return None if mean is None else mean.value
-
-
-def _likelihood(mean: Mean | None) -> float | None:
-    return None if mean is None else max(0.0, mean.value)
 
 
 def _worst_head(trials: Sequence[TrialRecord]) -> float:

@@ -3,7 +3,7 @@
 Every flow is measured on one stream, so flows are compared on equal queries.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec
 from tilewright.models.forward import AttentionStep
 from tilewright.models.weights import Array
-from tilewright.serving.decode import KeptAttention, PagedSequence, PagedStep, PagesByRow
+from tilewright.serving.decode import KeptAttention, PagedSequence, PagesByRow
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -57,9 +57,6 @@ class Stream:
     def num_pages(self) -> int:
         """After the last step."""
         return -(-(len(self.context_tokens) + len(self.tokens)) // self.page_size)
-
-    def with_outputs(self, outputs: Floats) -> "Stream":
-        return replace(self, outputs=outputs)
 
     @cached_property
     def page_mass(self) -> Doubles:
@@ -181,22 +178,18 @@ def _begin(stream: Stream, graph: Graph, plan: PlanSpec) -> PagedSequence:
 
 
 def _replay(stream: Stream, sequence: PagedSequence) -> list[StepReading]:
-    readings = []
+    group, readings = stream.queries.shape[3], []
     for step, token in enumerate(stream.tokens):
+        reads, outputs = [], []
         with sequence.taking(token) as paged:
-            readings.append(_read_step(stream, step, paged))
+            for layer in range(stream.num_layers):
+                queries, keys = (part[step, layer][None] for part in (stream.queries, stream.keys))
+                values = None if stream.values is None else stream.values[step, layer][None]
+                outputs.append(np.asarray(paged(layer, queries, keys, values))[0])
+                reads.append(_pages_read(paged.taken[layer], group, stream.num_pages))
+        found = np.stack(outputs).astype(np.float64)
+        readings.append(StepReading(np.stack(reads), found, paged.pages()))
     return readings
-
-
-def _read_step(stream: Stream, step: int, paged: PagedStep) -> StepReading:
-    group = stream.queries.shape[3]
-    reads, outputs = [], []
-    for layer in range(stream.num_layers):
-        queries, keys = (part[step, layer][None] for part in (stream.queries, stream.keys))
-        values = None if stream.values is None else stream.values[step, layer][None]
-        outputs.append(np.asarray(paged(layer, queries, keys, values))[0])
-        reads.append(_pages_read(paged.taken[layer], group, stream.num_pages))
-    return StepReading(np.stack(reads), np.stack(outputs).astype(np.float64), paged.pages())
 
 
 def _pages_read(taken: StepOutput, group: int, num_pages: int) -> Bools:

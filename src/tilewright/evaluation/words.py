@@ -1,18 +1,16 @@
 """What a model says under a flow, beside what it says with dense attention."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.graph import Graph
 from tilewright.attention.planner import PlanSpec
+from tilewright.evaluation.stream import Doubles
 from tilewright.models import ModelWeights, Prompt
 from tilewright.models.dense import StepWrapper
 from tilewright.serving.decode import FlowDecoder
-
-Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +59,22 @@ def say_words(words: Words, graph: Graph, plan: PlanSpec) -> WordSamples:
 
 
 def decode_words(words: Words, graph: Graph, plan: PlanSpec) -> Doubles:
-    decoder = FlowDecoder(
-        words.weights,
-        graph,
-        plan,
-        words.prompt,
-        capacity=len(words.prompt.tokens) + len(words.tokens),
-        around=None if words.new_wrapper is None else words.new_wrapper(),
-    )
-    return log_probabilities([decoder.step(token) for token in words.tokens])
+    around = None if words.new_wrapper is None else words.new_wrapper()
+    return decode_tokens(words.weights, graph, plan, words.prompt, words.tokens, around)
 
 
-def log_probabilities(logits: object) -> Doubles:
-    """Of logits [..., vocab], in double precision."""
-    values = np.asarray(logits, dtype=np.float64)
+def decode_tokens(
+    weights: ModelWeights,
+    graph: Graph,
+    plan: PlanSpec,
+    prompt: Prompt,
+    tokens: Sequence[int],
+    around: StepWrapper | None,
+) -> Doubles:
+    """Return log-probabilities [tokens, vocab] of a decoder under the flow, given the tokens."""
+    capacity = len(prompt.tokens) + len(tokens)
+    decoder = FlowDecoder(weights, graph, plan, prompt, capacity=capacity, around=around)
+    values = np.asarray([decoder.step(token) for token in tokens], dtype=np.float64)
     values = values - values.max(axis=-1, keepdims=True)
     found: Doubles = values - np.log(np.exp(values).sum(axis=-1, keepdims=True))
     return found

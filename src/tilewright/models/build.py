@@ -1,12 +1,13 @@
 """Weights of a whole model from the named tensors of a file."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import assert_never
 
 import numpy as np
 
 from tilewright.errors import ModelFileError
-from tilewright.models.shape import ExpertShape, GateKind, GqaShape, MlaShape, ModelShape
+from tilewright.models.shape import GateKind, GqaShape, MlaShape, ModelShape
 from tilewright.models.weight_file import Floats, TensorFile
 from tilewright.models.weights import (
     Array,
@@ -76,14 +77,12 @@ def _layer(shape: ModelShape, tensors: Tensors, layer: int, *, pairs: bool) -> L
 
 
 def _gqa(shape: GqaShape, tensors: Tensors, layer: int, *, pairs: bool) -> GqaAttention:
-    dim, hidden = shape.head_dim, shape.hidden
+    read, dim, hidden = partial(tensors.read, layer=layer), shape.head_dim, shape.hidden
     rows = {"query": shape.query_heads, "key": shape.kv_heads, "value": shape.kv_heads}
-    parts = {
-        role: tensors.read(role, heads * dim, hidden, layer=layer) for role, heads in rows.items()
-    }
+    parts = {role: read(role, heads * dim, hidden) for role, heads in rows.items()}
     norms: list[Floats | None] = [None, None]
     if shape.query_key_norm:
-        norms = [tensors.read(role, dim, layer=layer) for role in ("query_norm", "key_norm")]
+        norms = [read(role, dim) for role in ("query_norm", "key_norm")]
     if pairs:
         parts |= {role: split_pairs(parts[role], dim) for role in ("query", "key")}
         norms = [None if norm is None else split_pairs(norm, dim) for norm in norms]
@@ -91,35 +90,36 @@ def _gqa(shape: GqaShape, tensors: Tensors, layer: int, *, pairs: bool) -> GqaAt
         np.concatenate(list(parts.values()), axis=0),
         norms[0],
         norms[1],
-        tensors.read("attention_output", hidden, shape.query_heads * dim, layer=layer),
+        read("attention_output", hidden, shape.query_heads * dim),
     )
 
 
 def _mla(shape: MlaShape, tensors: Tensors, layer: int, *, pairs: bool) -> MlaAttention:
+    read = partial(tensors.read, layer=layer)
     hidden, heads, rank = shape.hidden, shape.query_heads, shape.q_lora_rank
     query_down = query_norm = None
     if rank is None:
-        query_up = tensors.read("query", heads * shape.qk_head_dim, hidden, layer=layer)
+        query_up = read("query", heads * shape.qk_head_dim, hidden)
     else:
-        query_down = tensors.read("query_down", rank, hidden, layer=layer)
-        query_norm = tensors.read("query_down_norm", rank, layer=layer)
-        query_up = tensors.read("query_up", heads * shape.qk_head_dim, rank, layer=layer)
-    latent_down = tensors.read("latent_down", shape.latent_dim, hidden, layer=layer)
+        query_down = read("query_down", rank, hidden)
+        query_norm = read("query_down_norm", rank)
+        query_up = read("query_up", heads * shape.qk_head_dim, rank)
+    latent_down = read("latent_down", shape.latent_dim, hidden)
     if pairs:
         query_up = _rotated_part(query_up, heads, shape.qk_rope_head_dim)
         latent_down = _rotated_part(latent_down, 1, shape.qk_rope_head_dim)
     up_dim = shape.qk_nope_head_dim + shape.v_head_dim
-    up = tensors.read("latent_up", heads * up_dim, shape.kv_lora_rank, layer=layer)
+    up = read("latent_up", heads * up_dim, shape.kv_lora_rank)
     by_head = up.reshape(heads, up_dim, shape.kv_lora_rank)
     return MlaAttention(
         query_down,
         query_norm,
         query_up,
         latent_down,
-        tensors.read("latent_norm", shape.kv_lora_rank, layer=layer),
+        read("latent_norm", shape.kv_lora_rank),
         np.ascontiguousarray(by_head[:, : shape.qk_nope_head_dim]),
         np.ascontiguousarray(by_head[:, shape.qk_nope_head_dim :]),
-        tensors.read("attention_output", hidden, heads * shape.v_head_dim, layer=layer),
+        read("attention_output", hidden, heads * shape.v_head_dim),
     )
 
 
@@ -149,18 +149,15 @@ def _ffn(shape: ModelShape, tensors: Tensors, layer: int) -> FfnWeights:
     shared = None
     if experts.shared:
         shared = _swiglu(tensors, "shared_", shape.hidden, experts.shared * experts.width, layer)
+    router, bias = tensors.read("router", experts.experts, shape.hidden, layer=layer), None
+    if experts.gate is not GateKind.SOFTMAX:
+        bias = tensors.read("router_bias", experts.experts, layer=layer)
     return ExpertFfn(
-        tensors.read("router", experts.experts, shape.hidden, layer=layer),
-        _router_bias(experts, tensors, layer),
+        router,
+        bias,
         DenseFfn(np.stack([e.gate_up for e in each]), np.stack([e.down for e in each])),
         shared,
     )
-
-
-def _router_bias(experts: ExpertShape, tensors: Tensors, layer: int) -> Floats | None:
-    if experts.gate is GateKind.SOFTMAX:
-        return None
-    return tensors.read("router_bias", experts.experts, layer=layer)
 
 
 def _swiglu(

@@ -55,36 +55,17 @@ def _gqa(
     **family: Any,
 ) -> GqaShape:
     """Sizes are layers, hidden, query heads, KV heads, feed-forward width."""
-    layers, hidden, query_heads, kv_heads, ffn = sizes
-    return GqaShape(
-        name=name,
-        layers=layers,
-        hidden=hidden,
-        query_heads=query_heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        ffn=ffn,
-        rope=RopeSpec(base=rope_base, width=head_dim, scaling=scaling),
-        **family,
-    )
+    family |= zip(("layers", "hidden", "query_heads", "kv_heads", "ffn"), sizes, strict=True)
+    rope = RopeSpec(base=rope_base, width=head_dim, scaling=scaling)
+    return GqaShape(name=name, head_dim=head_dim, rope=rope, **family)
 
 
 def _mla(
     name: str, sizes: tuple[int, int, int, int], experts: ExpertShape, **family: Any
 ) -> MlaShape:
     """Sizes are layers, hidden, query heads, feed-forward width."""
-    layers, hidden, query_heads, ffn = sizes
-    return MlaShape(
-        name=name,
-        layers=layers,
-        hidden=hidden,
-        query_heads=query_heads,
-        ffn=ffn,
-        experts=experts,
-        kv_lora_rank=512,
-        qk_rope_head_dim=64,
-        **family,
-    )
+    family |= zip(("layers", "hidden", "query_heads", "ffn"), sizes, strict=True)
+    return MlaShape(name=name, experts=experts, kv_lora_rank=512, qk_rope_head_dim=64, **family)
 
 
 def _deepseek_rope(mscale: float) -> RopeSpec:

@@ -35,7 +35,10 @@ class DenseAttention:
 
     def __call__(self, layer: int, queries: Array, keys: Array, values: Array | None) -> Array:
         xp = namespace_of(queries)
-        self._keep(xp, layer, queries)
+        if self._kept_queries:
+            before = self._queries[layer]
+            joined = queries if before is None else xp.concat([before, queries], axis=0)
+            self._queries[layer] = joined[-self._kept_queries :]
         all_keys = self._keys[layer].append(xp, keys)
         if values is None:
             all_values = all_keys[..., : self._value_dim]
@@ -55,13 +58,6 @@ class DenseAttention:
     def queries(self, layer: int) -> Array:
         """Queries of the last tokens, no more than were to be kept."""
         return self._queries[layer]
-
-    def _keep(self, xp: Any, layer: int, queries: Array) -> None:
-        if not self._kept_queries:
-            return
-        before = self._queries[layer]
-        joined = queries if before is None else xp.concat([before, queries], axis=0)
-        self._queries[layer] = joined[-self._kept_queries :]
 
 
 class Grown:
@@ -84,9 +80,8 @@ class Grown:
         return self.rows[:, : self._num_tokens]
 
     def by_token(self) -> Array:
-        xp = namespace_of(self.rows)
         rows: Any = self.rows
-        return xp.permute_dims(rows[:, : self._num_tokens], (1, 0, 2))
+        return namespace_of(rows).permute_dims(rows[:, : self._num_tokens], (1, 0, 2))
 
 
 def _attend(xp: Any, queries: Array, keys: Array, values: Array, scale: float) -> Array:

@@ -4,7 +4,8 @@ How tokens relate is the step's business alone: they may be a prompt, a piece of
 each of many sequences.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias, assert_never
 
 import numpy as np
@@ -30,7 +31,7 @@ def feed_forward(xp: Any, inputs: Array, ffn: FfnWeights, experts: ExpertShape |
     """[tokens, hidden] -> [tokens, hidden]."""
     match ffn:
         case DenseFfn():
-            return _swiglu(xp, inputs, ffn.gate_up, ffn.down)
+            return _swiglu(xp, inputs, ffn)
         case ExpertFfn():
             if experts is None:
                 raise InternalError("layer", "experts", "a shape that has them", "report it")
@@ -75,25 +76,21 @@ def _inside_best_groups(xp: Any, choice: Array, experts: ExpertShape) -> Array:
 
 def _run_experts(xp: Any, inputs: Array, ffn: ExpertFfn, experts: ExpertShape) -> Array:
     chosen, weights = choose_experts(xp, inputs @ ffn.router.T, ffn.bias, experts)
-    if ffn.shared is None:
-        total = xp.zeros_like(inputs)
-    else:
-        total = _swiglu(xp, inputs, ffn.shared.gate_up, ffn.shared.down)
+    total = xp.zeros_like(inputs) if ffn.shared is None else _swiglu(xp, inputs, ffn.shared)
     for expert in range(experts.experts):
         tokens, places = xp.nonzero(chosen == expert)
         if tokens.shape[0]:
-            part = _swiglu(
-                xp, inputs[tokens], ffn.experts.gate_up[expert], ffn.experts.down[expert]
-            )
+            own = DenseFfn(ffn.experts.gate_up[expert], ffn.experts.down[expert])
+            part = _swiglu(xp, inputs[tokens], own)
             total[tokens] += part * weights[tokens, places][:, None]
     return total
 
 
-def _swiglu(xp: Any, inputs: Array, gate_up: Array, down: Array) -> Array:
-    joined = inputs @ gate_up.T
+def _swiglu(xp: Any, inputs: Array, ffn: DenseFfn) -> Array:
+    joined = inputs @ ffn.gate_up.T
     width = joined.shape[-1] // 2
     gate = joined[:, :width]
-    return (gate * _sigmoid(xp, gate) * joined[:, width:]) @ down.T
+    return (gate * _sigmoid(xp, gate) * joined[:, width:]) @ ffn.down.T
 
 
 def _sigmoid(xp: Any, values: Array) -> Array:
@@ -114,6 +111,10 @@ class AttentionStep(Protocol):
     def __call__(self, layer: int, queries: Array, keys: Array, values: Array | None) -> Array: ...
 
 
+LayerStep: TypeAlias = Callable[[Array, Array, Array | None], Array]
+"""The attention step of one layer."""
+
+
 def run_layers(
     weights: ModelWeights,
     tokens: Integers,
@@ -124,14 +125,15 @@ def run_layers(
     shape, xp = weights.shape, namespace_of(weights.embedding)
     ids, places = _checked(shape.vocab, tokens, positions)
     stream = xp.take(weights.embedding, xp.asarray(ids), axis=0)
-    turns = tuple(xp.asarray(part.astype(np.float32)) for part in shape.rope.turns(places))
+    turns = [xp.asarray(part.astype(np.float32)) for part in shape.rope.turns(places)]
     for index, layer in enumerate(weights.layers):
         normed = rms_norm(xp, stream, layer.attention_norm, shape.norm_eps)
+        attend_layer = partial(attend, index)
         match layer.attention, shape:
             case GqaAttention(), GqaShape():
-                taken = _attend_gqa(xp, normed, turns, index, layer.attention, shape, attend)
+                taken = _attend_gqa(normed, turns, layer.attention, shape, attend_layer)
             case MlaAttention(), MlaShape():
-                taken = _attend_mla(xp, normed, turns, index, layer.attention, shape, attend)
+                taken = _attend_mla(normed, turns, layer.attention, shape, attend_layer)
             case _:
                 found = type(layer.attention).__name__
                 raise InternalError(f"layer {index}", found, type(shape).__name__, "report it")
@@ -162,15 +164,9 @@ def rotate(heads: Array, cosines: Array, sines: Array) -> Array:
 
 
 def _attend_gqa(
-    xp: Any,
-    inputs: Array,
-    turns: tuple[Array, Array],
-    index: int,
-    layer: GqaAttention,
-    shape: GqaShape,
-    attend: AttentionStep,
+    inputs: Array, turns: list[Array], layer: GqaAttention, shape: GqaShape, attend: LayerStep
 ) -> Array:
-    tokens, dim = inputs.shape[0], shape.head_dim
+    xp, tokens, dim = namespace_of(inputs), inputs.shape[0], shape.head_dim
     heads = xp.reshape(inputs @ layer.query_key_value.T, (tokens, -1, dim))
     queries = heads[:, : shape.query_heads]
     keys = heads[:, shape.query_heads : shape.query_heads + shape.kv_heads]
@@ -179,20 +175,15 @@ def _attend_gqa(
         queries = rms_norm(xp, queries, layer.query_norm, shape.norm_eps)
         keys = rms_norm(xp, keys, layer.key_norm, shape.norm_eps)
     queries = xp.reshape(rotate(queries, *turns), (tokens, shape.kv_heads, shape.group, dim))
-    found = attend(index, queries, rotate(keys, *turns), values)
+    found = attend(queries, rotate(keys, *turns), values)
     return xp.reshape(found, (tokens, shape.query_heads * dim)) @ layer.output.T
 
 
 def _attend_mla(
-    xp: Any,
-    inputs: Array,
-    turns: tuple[Array, Array],
-    index: int,
-    layer: MlaAttention,
-    shape: MlaShape,
-    attend: AttentionStep,
+    inputs: Array, turns: list[Array], layer: MlaAttention, shape: MlaShape, attend: LayerStep
 ) -> Array:
     """Absorbed: queries go down into the latent space, outputs come up from it."""
+    xp = namespace_of(inputs)
     tokens, nope, eps = inputs.shape[0], shape.qk_nope_head_dim, shape.latent_norm_eps
     below = inputs
     if layer.query_down is not None and layer.query_norm is not None:
@@ -205,7 +196,7 @@ def _attend_mla(
     normed = rms_norm(xp, latents[:, : shape.kv_lora_rank], layer.latent_norm, eps)
     rotated = rotate(latents[:, None, shape.kv_lora_rank :], *turns)
     keys = xp.concat([normed[:, None, :], rotated], axis=-1)
-    found = attend(index, queries[:, None], keys, None)[:, 0]
+    found = attend(queries[:, None], keys, None)[:, 0]
     values = xp.matmul(xp.permute_dims(found, (1, 0, 2)), xp.matrix_transpose(layer.value_up))
     return xp.reshape(xp.permute_dims(values, (1, 0, 2)), (tokens, -1)) @ layer.output.T
 

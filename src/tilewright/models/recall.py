@@ -16,7 +16,7 @@ from tilewright.models.build import Tensors, build_weights
 from tilewright.models.forward import AttentionStep
 from tilewright.models.rope import RopeSpec
 from tilewright.models.safetensors.file import open_safetensors
-from tilewright.models.safetensors.model import GQA_NAMES
+from tilewright.models.safetensors.model import NAMES
 from tilewright.models.shape import GqaShape
 from tilewright.models.weights import Array, ModelWeights, namespace_of
 
@@ -46,10 +46,6 @@ class RecallModel:
 
     weights: ModelWeights
     share: Array
-
-    def new_smear(self) -> "KeySmear":
-        """For one sequence."""
-        return KeySmear(self.share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,16 +77,14 @@ class KeySmear:
 
     def around(self, step: AttentionStep) -> AttentionStep:
         def smeared(layer: int, queries: Array, keys: Array, values: Array | None) -> Array:
-            return step(layer, queries, self._smeared(layer, keys), values)
+            xp = namespace_of(keys)
+            before = self._last.get(layer, xp.zeros_like(keys[:1]))
+            self._last[layer] = keys[-1:]
+            earlier = xp.concat([before, keys[:-1]], axis=0)
+            keys = keys + self._share[layer][:, None] * (earlier - keys)
+            return step(layer, queries, keys, values)
 
         return smeared
-
-    def _smeared(self, layer: int, keys: Array) -> Array:
-        xp = namespace_of(keys)
-        before = self._last.get(layer, xp.zeros_like(keys[:1]))
-        self._last[layer] = keys[-1:]
-        earlier = xp.concat([before, keys[:-1]], axis=0)
-        return keys + self._share[layer][:, None] * (earlier - keys)
 
 
 def draw_recall(rng: np.random.Generator, *, num_pairs: int, num_asked: int) -> RecallTask:
@@ -112,7 +106,7 @@ def load_recall() -> RecallModel:
     resource = files("tilewright.models").joinpath("data/recall.safetensors")
     with as_file(resource) as path:
         file = open_safetensors(path)
-        tensors = Tensors(file, {**GQA_NAMES, SMEAR: SMEAR})
+        tensors = Tensors(file, {**NAMES, SMEAR: SMEAR})
         weights = build_weights(RECALL_SHAPE, tensors, pairs=False)
         share = tensors.read(SMEAR, RECALL_SHAPE.layers, RECALL_SHAPE.kv_heads)
         tensors.check_all_read()

@@ -6,7 +6,7 @@ pairs side by side are put into this order as they are loaded.
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,14 @@ class Llama3Scaling:
     low_frequency_factor: float = 1.0
     high_frequency_factor: float = 4.0
     original_context: int = 8192
+
+    def stretched(self, plain: Floats, _rope: "RopeSpec") -> Floats:
+        """Return the frequencies of a longer context."""
+        turns = self.original_context * plain / (2 * math.pi)  # in the original context
+        low, high = self.low_frequency_factor, self.high_frequency_factor
+        kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
+        blended: Floats = plain * (kept + (1.0 - kept) / self.factor)
+        return blended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +52,31 @@ class YarnScaling:
     def magnitude(self, weight: float) -> float:
         return 1.0 if self.factor <= 1.0 else 0.1 * weight * math.log(self.factor) + 1.0
 
+    def stretched(self, plain: Floats, rope: "RopeSpec") -> Floats:
+        """Return the frequencies of a longer context."""
+
+        def channel_that_turns(times: float) -> float:
+            wavelength = self.original_context / (times * 2 * math.pi)
+            return rope.width * math.log(wavelength) / (2 * math.log(rope.base))
+
+        first = max(math.floor(channel_that_turns(self.beta_fast)), 0)
+        last = min(math.ceil(channel_that_turns(self.beta_slow)), rope.width - 1)
+        ramp = (np.arange(rope.width // 2) - first) / (max(last - first, 0.001))
+        share = np.clip(ramp, 0.0, 1.0)
+        blended: Floats = plain * (1.0 - share + share / self.factor)
+        return blended
+
 
 @dataclass(frozen=True, slots=True)
 class DivisorScaling:
     """Every frequency divided by a number of its own, as GGUF files carry them."""
 
     divisors: tuple[float, ...]
+
+    def stretched(self, plain: Floats, _rope: "RopeSpec") -> Floats:
+        """Return the frequencies of a longer context."""
+        divided: Floats = plain / np.array(self.divisors)
+        return divided
 
 
 Scaling: TypeAlias = Llama3Scaling | YarnScaling | DivisorScaling
@@ -78,18 +105,7 @@ class RopeSpec:
     def frequencies(self) -> Floats:
         """Radians a token turns each pair of channels by: [width / 2]."""
         plain: Floats = self.base ** (-np.arange(0, self.width, 2, dtype=np.float64) / self.width)
-        match self.scaling:
-            case None:
-                return plain
-            case Llama3Scaling():
-                return _llama3(plain, self.scaling)
-            case YarnScaling():
-                return _yarn(plain, self.scaling, self)
-            case DivisorScaling(divisors=divisors):
-                divided: Floats = plain / np.array(divisors)
-                return divided
-            case _:
-                assert_never(self.scaling)
+        return plain if self.scaling is None else self.scaling.stretched(plain, self)
 
     @property
     def amplitude(self) -> float:
@@ -112,24 +128,3 @@ class RopeSpec:
         """Cosines and sines at token positions: [tokens, width / 2] each, in float64."""
         angles = positions[:, None].astype(np.float64) * self.frequencies
         return np.cos(angles) * self.amplitude, np.sin(angles) * self.amplitude
-
-
-def _llama3(plain: Floats, scaling: Llama3Scaling) -> Floats:
-    turns = scaling.original_context * plain / (2 * math.pi)  # in the original context
-    low, high = scaling.low_frequency_factor, scaling.high_frequency_factor
-    kept = np.clip((turns - low) / (high - low), 0.0, 1.0)
-    blended: Floats = plain * (kept + (1.0 - kept) / scaling.factor)
-    return blended
-
-
-def _yarn(plain: Floats, scaling: YarnScaling, rope: RopeSpec) -> Floats:
-    def channel_that_turns(times: float) -> float:
-        wavelength = scaling.original_context / (times * 2 * math.pi)
-        return rope.width * math.log(wavelength) / (2 * math.log(rope.base))
-
-    first = max(math.floor(channel_that_turns(scaling.beta_fast)), 0)
-    last = min(math.ceil(channel_that_turns(scaling.beta_slow)), rope.width - 1)
-    ramp = (np.arange(rope.width // 2) - first) / (max(last - first, 0.001))
-    stretched = np.clip(ramp, 0.0, 1.0)
-    blended: Floats = plain * (1.0 - stretched + stretched / scaling.factor)
-    return blended

@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from tilewright.errors import ModelError
 from tilewright.models.rope import RopeSpec
@@ -143,6 +143,7 @@ class MlaShape(_DecoderShape):
     qk_rope_head_dim: int
     v_head_dim: int
     latent_norm_eps: float = 1e-6  # of the norms inside attention
+    kv_heads: ClassVar[int] = 1  # one latent for all query heads
 
     def __post_init__(self) -> None:
         self._check(self.qk_rope_head_dim, "kv_lora_rank", "qk_nope_head_dim", "v_head_dim")

@@ -34,14 +34,9 @@ class WeightFile:
     def read(self, offset: int, num_bytes: int) -> bytes:
         """Return bytes of the file, all of them or a ModelFileError."""
         try:
-            with self.path.open("rb", buffering=0) as file:
+            with self.path.open("rb") as file:
                 file.seek(offset)
-                found = bytearray()
-                while len(found) < num_bytes:
-                    piece = file.read(num_bytes - len(found))
-                    if not piece:
-                        break
-                    found += piece
+                found = file.read(num_bytes)
                 is_same = _state_of(os.fstat(file.fileno())) == self.state
         except OSError as error:
             raise _refusal(self.path, error) from error
@@ -49,7 +44,7 @@ class WeightFile:
             fix = "load the model again when nobody writes the file"
             where = f"{self.path}, byte {offset}"
             raise ModelFileError(where, "a file that has changed", "one that stays as it is", fix)
-        return bytes(found)
+        return found
 
 
 def open_weight_file(path: Path, what: str) -> WeightFile:

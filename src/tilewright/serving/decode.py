@@ -10,7 +10,7 @@ from tilewright.attention.backends.reference.session import model_geometry
 from tilewright.attention.graph import DType, Geometry, Graph
 from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.planner import PlanSpec
-from tilewright.models import MlaShape, ModelShape, ModelWeights, Prompt, logits_of, run_layers
+from tilewright.models import ModelShape, ModelWeights, Prompt, logits_of, run_layers
 from tilewright.models.dense import StepWrapper
 from tilewright.models.weights import Array
 
@@ -63,7 +63,14 @@ class PagedSequence:
         self.num_tokens = len(tokens)
         self.pages_in_rows = 0
         """What dense attention would have read so far: pages of all rows of all steps."""
-        self._take_prompt(tokens, prompt)
+        self._session.admit(REQUEST, tokens)
+        step = self._session.begin({REQUEST: tokens}, prompt=True)
+        for layer in range(spec.num_layers):
+            step.write(layer, REQUEST, prompt.keys(layer), prompt.values(layer))
+            queries = prompt.queries(layer)
+            if queries is not None:
+                step.observe(layer, REQUEST, queries)
+        step.finish()
 
     @property
     def counters(self) -> Counters:
@@ -84,25 +91,11 @@ class PagedSequence:
         rows = self._spec.num_layers * self._spec.num_kv_heads
         self.pages_in_rows += rows * -(-self.num_tokens // self._geometry.page_size)
 
-    def _take_prompt(self, tokens: Sequence[int], prompt: KeptAttention) -> None:
-        self._session.admit(REQUEST, tokens)
-        step = self._session.begin({REQUEST: tokens}, prompt=True)
-        for layer in range(self._spec.num_layers):
-            step.write(layer, REQUEST, prompt.keys(layer), prompt.values(layer))
-            queries = prompt.queries(layer)
-            if queries is not None:
-                step.observe(layer, REQUEST, queries)
-        step.finish()
-
 
 def geometry_of(shape: ModelShape, page_size: int) -> Geometry:
     """What a flow is traced for. Keys, values and summaries are kept as the model computes them."""
     dtypes = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
     return model_geometry(shape, page_size, **dtypes)
-
-
-def kv_heads_of(shape: ModelShape) -> int:
-    return 1 if isinstance(shape, MlaShape) else shape.kv_heads
 
 
 def kept_queries_of(graph: Graph) -> int:
@@ -128,7 +121,7 @@ class FlowDecoder(PagedSequence):
     ) -> None:
         shape = weights.shape
         spec = SessionSpec(
-            num_kv_heads=kv_heads_of(shape),
+            num_kv_heads=shape.kv_heads,
             num_pages=-(-capacity // graph.geometry.page_size),
             num_layers=shape.layers,
             scale=shape.attention_scale,

@@ -69,7 +69,7 @@ def test_the_pool_has_a_page_in_the_slice_of_the_pe_that_runs_its_programs(
             row = request * spec.num_kv_heads + head
             for page in (0, pages // 2, pages - 1):
                 block = int(blocks[page]) + head * layout.head_blocks
-                member = layout.member_of(page)
+                member = layout.places_of(page)[0]
                 assert pool.owner_of(block * size) == layout.pe_of(row, member)
 
 

@@ -52,7 +52,7 @@ def after_a_step(placement: RowPlacement) -> tuple[DecodeMemory, tuple[RequestDa
 
 def page_in(memory: DecodeMemory, name: str, request: int, head: int) -> np.ndarray:
     """The last page of a row, as a pool has it."""
-    pool = memory.pools[name].read()
+    pool = memory.arrays[f"{name}_pool"].read()
     blocks = pool.reshape(-1, *pool.shape[3:])
     found: np.ndarray = blocks[memory.blocks[request][-1] + head * memory.layout.head_blocks]
     return found

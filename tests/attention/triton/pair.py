@@ -324,7 +324,7 @@ class Both:
     def _stored_types(self) -> dict[str, ValueType]:
         found = {item.name: item.type for item in self.graph.fields}
         found |= {item.name: item.type for item in self.graph.states}
-        return {name: kind for name, kind in found.items() if self.session.store.has(name)}
+        return {name: kind for name, kind in found.items() if name in self.session.store.dtypes}
 
     def pools(self) -> dict[str, Any]:
         """Pools as kernels take them: four bits are packed."""

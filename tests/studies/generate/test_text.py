@@ -18,7 +18,7 @@ from tilewright.models import (
     run_layers,
     run_prompt,
 )
-from tilewright.models.recall import RECALL_SHAPE, draw_recall, load_recall
+from tilewright.models.recall import RECALL_SHAPE, KeySmear, draw_recall, load_recall
 from tilewright.serving.decode import FlowDecoder, geometry_of, kept_queries_of
 from tilewright.studies.generate.text import GenerateSpec, generate
 
@@ -94,7 +94,7 @@ def recalled(flow: str, budget: int) -> float:
     right = []
     for seed in range(4):
         task = draw_recall(np.random.default_rng(seed), num_pairs=100, num_asked=8)
-        smear, tokens = model.new_smear(), task.tokens.tolist()
+        smear, tokens = KeySmear(model.share), task.tokens.tolist()
         prompt = run_prompt(model.weights, tokens[: task.num_context], around=smear.around)
         decoder = FlowDecoder(
             model.weights, graph, plan, prompt, capacity=len(tokens), around=smear.around

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.attention.codegen import Kernel, KernelFile
-from tilewright.attention.graph import Graph, Inherit, StateVar
+from tilewright.attention.graph import Field, Graph, Inherit, StateVar
 from tilewright.errors import AttentionError
 
 
@@ -61,11 +61,11 @@ class StepResult:
     log_sum_exp: Any  # float32 [rows, query heads]; None too if several softmaxes were added
 
 
-def started_states(graph: Graph) -> list[StateVar]:
-    """Return the states whose start a page knows: a pool has it beside the fields."""
+def pooled(graph: Graph) -> dict[str, Field | StateVar]:
+    """Return what lies in pools: fields, and what the state of a page starts with if it knows."""
     written = {write.target for write in graph.field_writes}
-    return [
-        state
-        for state in graph.states
-        if state.name in written or state.inherit is Inherit.SNAPSHOT
-    ]
+    found: dict[str, Field | StateVar] = {field.name: field for field in graph.fields}
+    for state in graph.states:
+        if state.name in written or state.inherit is Inherit.SNAPSHOT:
+            found[state.name] = state
+    return found

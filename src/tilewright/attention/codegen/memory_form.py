@@ -9,12 +9,7 @@ import numpy.typing as npt
 from tilewright.attention.graph import DType, Graph, Parameter, ValueType
 from tilewright.errors import AttentionError
 
-_FLOATS = {
-    DType.BFLOAT16: ml_dtypes.bfloat16,
-    DType.FLOAT8_E4M3: ml_dtypes.float8_e4m3fn,
-    DType.FLOAT8_E5M2: ml_dtypes.float8_e5m2,
-}
-_STORED = (DType.FLOAT32, DType.FLOAT16, *_FLOATS, DType.INT32, DType.INT8)
+_TABLE_DTYPES = [dtype for dtype in DType if dtype not in (DType.INT4, DType.BOOL)]
 
 
 def parameter_tables(graph: Graph, layer: int) -> dict[str, npt.NDArray[Any]]:
@@ -35,11 +30,11 @@ def _table(parameter: Parameter, layer: int) -> npt.NDArray[Any]:
             raise AttentionError(where, f"layer {layer}", expected, fix)
         values = values[row]
     shaped = values.reshape(parameter.type.shape)
-    dtype = parameter.type.dtype
-    if dtype not in _STORED:
-        where, expected = f"parameter {parameter.name!r}", f"one of {', '.join(_STORED)}"
-        raise AttentionError(where, str(dtype), expected, "keep it wider")
-    return np.ascontiguousarray(shaped.astype(_FLOATS.get(dtype, dtype.value)))
+    if parameter.type.dtype not in _TABLE_DTYPES:
+        where, found = f"parameter {parameter.name!r}", str(parameter.type.dtype)
+        raise AttentionError(where, found, f"one of {', '.join(_TABLE_DTYPES)}", "keep it wider")
+    name = parameter.type.dtype.array_name
+    return np.ascontiguousarray(shaped.astype(getattr(ml_dtypes, name, name)))
 
 
 def packed(values: npt.NDArray[Any], kind: ValueType) -> npt.NDArray[Any]:

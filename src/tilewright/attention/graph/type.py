@@ -32,6 +32,11 @@ class DType(StrEnum):
         return self.value.replace("float", "f").replace("int", "i").replace("_", "")
 
     @property
+    def array_name(self) -> str:
+        """The name that NumPy or torch has for it in memory, where one of int4 takes a byte."""
+        return {DType.FLOAT8_E4M3: "float8_e4m3fn", DType.INT4: "int8"}.get(self, self.value)
+
+    @property
     def is_float(self) -> bool:
         return self.value.startswith(("float", "bfloat"))
 

@@ -28,7 +28,7 @@ from tilewright.language.dtype import float16
 from tilewright.machine import Machine, build_machine, parse_machine
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.totals import totals_of
-from tilewright.programs.check import row_error
+from tilewright.programs.contract import row_error
 from tilewright.records import installed_versions
 from tilewright.records.bench import GemmFigures, LanguageBenchRecord, LanguageRow, TritonRatios
 from tilewright.runtime.workspace import LaunchResult, PlacedArray, Workspace

@@ -1,8 +1,8 @@
 """What flows are compared on: a source draws cases, each from its own seed."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from tilewright.attention.graph import FlowKind, Geometry
 from tilewright.attention.planner import Reserved, StateAdvance
 from tilewright.errors import UsageError
 from tilewright.evaluation.stream import StepRecorder, Stream
-from tilewright.evaluation.words import Target, Words, log_probabilities
+from tilewright.evaluation.words import Target, Words, decode_tokens
 from tilewright.models import ModelShape, ModelWeights, Prompt
 from tilewright.models.dense import StepWrapper
 from tilewright.models.forward import AttentionStep
 from tilewright.records.attention.compare import SourceFigures
-from tilewright.serving.decode import FlowDecoder, geometry_of, kv_heads_of
+from tilewright.serving.decode import geometry_of
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
 
 
@@ -41,49 +41,35 @@ class Case:
     words: Words | None
 
 
-class Source(Protocol):
+class Source(ABC):
     """Cases of equal sizes. The same spec and index draw the same case."""
 
-    @property
-    def figures(self) -> SourceFigures: ...
+    geometry: Geometry  # what flows are traced for
+    num_layers: int
+    num_kv_heads: int
 
     @property
-    def geometry(self) -> Geometry:
-        """What flows are traced for."""
+    @abstractmethod
+    def figures(self) -> SourceFigures:
+        """What a comparison says of the source."""
 
-    @property
-    def num_layers(self) -> int: ...
-
-    @property
-    def num_kv_heads(self) -> int: ...
-
+    @abstractmethod
     def draw(self, index: int, *, kept_queries: int) -> Case:
         """``kept_queries`` of the context's last tokens can be observed by flows."""
 
 
-class ModelSource:
+class ModelSource(Source):
     """What sources with a model have in common."""
 
     def __init__(self, name: str, spec: SourceSpec, shape: ModelShape) -> None:
         """Refuse a case that is longer than what the model was made for."""
         self._spec = spec
-        self._shape = shape
+        self.geometry = geometry_of(shape, spec.page_size)
+        self.num_layers, self.num_kv_heads = shape.layers, shape.kv_heads
         if spec.context + spec.steps > shape.context:
             found = f"{spec.context} tokens of context and {spec.steps} to decode"
             expected = f"{shape.context} at most in all"
             raise UsageError(f"source {name}", found, expected, "lower --context")
-
-    @property
-    def geometry(self) -> Geometry:
-        return geometry_of(self._shape, self._spec.page_size)
-
-    @property
-    def num_layers(self) -> int:
-        return self._shape.layers
-
-    @property
-    def num_kv_heads(self) -> int:
-        return kv_heads_of(self._shape)
 
 
 def generator_of(spec: SourceSpec, index: int) -> np.random.Generator:
@@ -111,15 +97,8 @@ def record_case(
 
     geometry = geometry_of(shape, spec.page_size)
     graph = trace_for_model(stand_in_for(geometry.kind), geometry)[1]
-    decoder = FlowDecoder(
-        weights,
-        graph,
-        plan_dense(shape.layers, spec.reserved),
-        prompt,
-        capacity=len(prompt.tokens) + len(tokens),
-        around=around,
-    )
-    dense = log_probabilities([decoder.step(token) for token in tokens])
+    plan = plan_dense(shape.layers, spec.reserved)
+    dense = decode_tokens(weights, graph, plan, prompt, tokens, around)
     queries, keys, values, outputs = recorder.arrays(shape.layers)
     stream = Stream(
         context_tokens=prompt.tokens,

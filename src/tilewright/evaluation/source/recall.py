@@ -13,7 +13,7 @@ from tilewright.evaluation.source.base import (
 )
 from tilewright.evaluation.words import Target
 from tilewright.models.dense import run_prompt
-from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, draw_recall, load_recall
+from tilewright.models.recall import NUM_KEYS, RECALL_SHAPE, KeySmear, draw_recall, load_recall
 from tilewright.records.attention.compare import SourceFigures
 
 
@@ -47,7 +47,7 @@ class RecallSource(ModelSource):
         task = draw_recall(
             generator_of(spec, index), num_pairs=spec.context // 2, num_asked=spec.steps // 2
         )
-        tokens, smear = task.tokens.tolist(), model.new_smear()
+        tokens, smear = task.tokens.tolist(), KeySmear(model.share)
         prompt = run_prompt(
             model.weights, tokens[: spec.context], kept_queries=kept_queries, around=smear.around
         )

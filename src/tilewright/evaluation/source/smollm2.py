@@ -120,7 +120,8 @@ class NeedleSource(SmolLM2Source):
     def draw(self, index: int, *, kept_queries: int) -> Case:
         spec, model = self._spec, self._model
         rng, encode = generator_of(spec, index), model.tokenizer.encode
-        sentence, code = _draw_fact(rng, index)
+        sentence = f"The secret code of project {PROJECTS[index % len(PROJECTS)]} is "
+        code = "".join(map(str, rng.integers(0, 10, CODE_DIGITS)))  # each digit is a token
         fact, question, answer = map(
             encode, (f"\n\n{sentence}{code}.\n\n", f"\n\n{sentence}", code)
         )
@@ -141,9 +142,3 @@ class NeedleSource(SmolLM2Source):
             targets,
             needles=[range(len(targets))],
         )
-
-
-def _draw_fact(rng: np.random.Generator, index: int) -> tuple[str, str]:
-    """A sentence without its end, and the end. Every digit is a token of its own."""
-    code = "".join(map(str, rng.integers(0, 10, CODE_DIGITS)))
-    return f"The secret code of project {PROJECTS[index % len(PROJECTS)]} is ", code

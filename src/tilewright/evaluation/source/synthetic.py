@@ -1,19 +1,16 @@
 """Random keys with topics and planted needles: no model, and any length in seconds."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.attention.graph import DType, FlowKind, Geometry
-from tilewright.evaluation.source.base import Case, SourceSpec, generator_of
-from tilewright.evaluation.stream import PlantedNeedle, Stream, dense_outputs
+from tilewright.evaluation.source.base import Case, Source, SourceSpec, generator_of
+from tilewright.evaluation.stream import Floats, PlantedNeedle, Stream, dense_outputs
 from tilewright.models.weights import Array
 from tilewright.records.attention.compare import SourceFigures
 from tilewright.serving.model_flow import plan_dense, stand_in_for, trace_for_model
-
-Floats = npt.NDArray[np.float32]
 
 LAYERS = 2
 KV_HEADS, GROUP, HEAD_DIM = 2, 4, 64
@@ -44,7 +41,7 @@ class DrawnContext:
         return None if self.all_queries is None else self.all_queries[layer]
 
 
-class SyntheticSource:
+class SyntheticSource(Source):
     """Tokens of a neighbourhood have a topic; each step has a needle in every KV head.
 
     Under MLA a key is a latent, which is its value, too, and there is one KV head. Few of its many
@@ -53,6 +50,22 @@ class SyntheticSource:
 
     def __init__(self, spec: SourceSpec) -> None:
         self._spec = spec
+        self.num_layers = LAYERS
+        dtypes = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
+        if spec.kind is FlowKind.MLA:
+            self.num_kv_heads = 1
+            self.geometry = Geometry.mla(
+                page_size=spec.page_size,
+                kv_lora_rank=LATENT_VALUE,
+                qk_rope_head_dim=LATENT_ROPE,
+                query_heads=LATENT_GROUP,
+                **dtypes,
+            )
+        else:
+            self.num_kv_heads = KV_HEADS
+            self.geometry = Geometry.gqa(
+                page_size=spec.page_size, head_dim=HEAD_DIM, query_heads=GROUP, **dtypes
+            )
 
     @property
     def figures(self) -> SourceFigures:
@@ -60,35 +73,10 @@ class SyntheticSource:
             name="synthetic", model=None, model_hash=None, text=None, text_hash=None
         )
 
-    @property
-    def geometry(self) -> Geometry:
-        dtypes = dict.fromkeys(("kv_dtype", "query_dtype", "field_dtype"), DType.FLOAT32)
-        page_size = self._spec.page_size
-        if self._spec.kind is FlowKind.MLA:
-            return Geometry.mla(
-                page_size=page_size,
-                kv_lora_rank=LATENT_VALUE,
-                qk_rope_head_dim=LATENT_ROPE,
-                query_heads=LATENT_GROUP,
-                **dtypes,
-            )
-        return Geometry.gqa(page_size=page_size, head_dim=HEAD_DIM, query_heads=GROUP, **dtypes)
-
-    @property
-    def num_layers(self) -> int:
-        return LAYERS
-
-    @property
-    def num_kv_heads(self) -> int:
-        return 1 if self._spec.kind is FlowKind.MLA else KV_HEADS
-
     def draw(self, index: int, *, kept_queries: int) -> Case:
         spec, draw = self._spec, Draw(generator_of(self._spec, index), self._loudness())
-        tokens, heads, group = (
-            spec.context + spec.steps,
-            self.num_kv_heads,
-            self.geometry.query_heads,
-        )
+        tokens, heads = spec.context + spec.steps, self.num_kv_heads
+        group = self.geometry.query_heads
         scale = 1.0 / math.sqrt(self.geometry.key_dim)
         keys = _draw_keys(draw, tokens, heads)
         values = None if spec.kind is FlowKind.MLA else draw.normal(LAYERS, tokens, heads)
@@ -112,7 +100,7 @@ class SyntheticSource:
         )
         graph = trace_for_model(stand_in_for(self.geometry.kind), self.geometry)[1]
         dense = dense_outputs(stream, graph, plan_dense(LAYERS, spec.reserved))
-        return Case(stream.with_outputs(dense), words=None)
+        return Case(replace(stream, outputs=dense), words=None)
 
     def _loudness(self) -> Floats:
         """Of each channel of queries, keys and values; logits have a variance of about 1."""

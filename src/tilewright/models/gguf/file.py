@@ -31,19 +31,7 @@ Scalar: TypeAlias = bool | int | float | str
 MetadataValue: TypeAlias = Scalar | list[Scalar]
 Metadata: TypeAlias = dict[str, MetadataValue]
 
-SCALARS = {  # type number: struct format
-    0: "B",
-    1: "b",
-    2: "H",
-    3: "h",
-    4: "I",
-    5: "i",
-    6: "f",
-    7: "?",
-    10: "Q",
-    11: "q",
-    12: "d",
-}
+SCALARS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}  # type number: struct format
 STRING, ARRAY = 8, 9
 LONGEST_KEY = 65_535
 PIECE_BYTES = 2**20
@@ -88,10 +76,10 @@ class HeaderReader:
         (value,) = struct.unpack(f"<{code}", self.take(struct.calcsize(f"<{code}"), what))
         return int(value)
 
-    def count(self, what: str, *, least_bytes: int, code: str = "Q") -> int:
+    def count(self, what: str, *, least_bytes: int) -> int:
         """How many things follow, each of ``least_bytes`` or more."""
         start = self.offset
-        value = self.number(code, what)
+        value = self.number("Q", what)
         if value * least_bytes > self.remaining:
             self.offset = start
             found = f"{value} {what} where {self.remaining} bytes are left"

@@ -11,7 +11,6 @@ from tilewright.models.model import LanguageModel
 from tilewright.models.rope import DivisorScaling, RopeSpec, Scaling
 from tilewright.models.shape import MOST_LAYERS, GqaShape
 from tilewright.models.weight_file import Entries
-from tilewright.models.weights import ModelWeights
 
 ARCHITECTURES = ("llama", "qwen3")
 ROPE_DIVISORS = "rope_freqs.weight"
@@ -100,14 +99,9 @@ def load_gguf(path: str | Path) -> LanguageModel:
     """Weights are dequantised to float32 once; raises ModelFileError for a file that is wrong."""
     file = open_gguf(path)
     tokenizer = tokenizer_of_gguf(file)
-    return LanguageModel(weights_of_gguf(file), tokenizer)
-
-
-def weights_of_gguf(file: GgufFile) -> ModelWeights:
-    shape = shape_of_gguf(file)
-    tensors = Tensors(file, NAMES)
+    shape, tensors = shape_of_gguf(file), Tensors(file, NAMES)
     # files of the architecture llama were permuted for pairs side by side, others were not
     pairs = file.metadata["general.architecture"] == "llama"
     weights = build_weights(shape, tensors, pairs=pairs)
     tensors.check_all_read(ignored=(ROPE_DIVISORS,))
-    return weights
+    return LanguageModel(weights, tokenizer)

@@ -1,7 +1,5 @@
 """Byte-level BPE tokenizers from the vocabulary and merges in a GGUF file."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tilewright.models.gguf.file import GgufFile
@@ -18,30 +16,20 @@ LLAMA3_WORDS = (
 QWEN2_WORDS = LLAMA3_WORDS.replace(r"\p{N}{1,3}", r"\p{N}")
 
 
-def _by_pattern(library: Any, pattern: str) -> Any:
+WORDS = {"llama-bpe": LLAMA3_WORDS, "qwen2": QWEN2_WORDS}
+SPLITTERS = ("gpt-2", "llama-bpe", "qwen2", "smollm")
+
+
+def splitter_of(library: Any, name: str) -> Any:
+    """Return what cuts a text into words before merges, by the name in the file."""
     pre = library.pre_tokenizers
-    words = pre.Split(library.Regex(pattern), behavior="isolated")
-    return pre.Sequence([words, pre.ByteLevel(add_prefix_space=False, use_regex=False)])
-
-
-def _digit_by_digit(library: Any) -> Any:
-    pre = library.pre_tokenizers
-    return pre.Sequence([pre.Digits(individual_digits=True), _gpt2(library)])
-
-
-def _gpt2(library: Any) -> Any:
-    return library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-
-
-SPLITTERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {
-        "gpt-2": _gpt2,
-        "llama-bpe": lambda library: _by_pattern(library, LLAMA3_WORDS),
-        "qwen2": lambda library: _by_pattern(library, QWEN2_WORDS),
-        "smollm": _digit_by_digit,
-    }
-)
-"""How a text is cut into words before merges, by the name in the file."""
+    if name in WORDS:
+        words = pre.Split(library.Regex(WORDS[name]), behavior="isolated")
+        return pre.Sequence([words, pre.ByteLevel(add_prefix_space=False, use_regex=False)])
+    plain = pre.ByteLevel(add_prefix_space=False, use_regex=True)
+    if name == "smollm":
+        return pre.Sequence([pre.Digits(individual_digits=True), plain])
+    return plain
 
 
 def tokenizer_of_gguf(file: GgufFile) -> Tokenizer:
@@ -95,7 +83,7 @@ class TokenizerSource:
         except Exception as error:  # the library raises no narrower class
             raise self.entries.fail("merges", str(error), "merges of known tokens") from error
         made = library.Tokenizer(model)
-        made.pre_tokenizer = SPLITTERS[self._pre](library)
+        made.pre_tokenizer = splitter_of(library, self._pre)
         made.decoder = library.decoders.ByteLevel()
         if self._pre == "qwen2":
             made.normalizer = library.normalizers.NFC()

@@ -9,7 +9,7 @@ from tilewright.errors import ModelFileError
 from tilewright.models.build import Tensors, build_weights
 from tilewright.models.model import LanguageModel, Tokenizer, load_library
 from tilewright.models.rope import Llama3Scaling, RopeSpec, Scaling, YarnScaling
-from tilewright.models.safetensors.file import SafetensorsFile, open_safetensors, read_json
+from tilewright.models.safetensors.file import open_safetensors, read_json
 from tilewright.models.shape import (
     MOST_LAYERS,
     ExpertShape,
@@ -19,7 +19,6 @@ from tilewright.models.shape import (
     ModelShape,
 )
 from tilewright.models.weight_file import Entries
-from tilewright.models.weights import ModelWeights
 from tilewright.records import read_file
 
 GQA_TYPES = ("llama", "qwen3", "qwen3_moe")
@@ -28,38 +27,30 @@ MLA_TYPES = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite")
 MAX_TOKENIZER_BYTES = 2**28
 LAYER = "model.layers.{layer}."
 OUTPUT = "lm_head.weight"
-COMMON = {
-    "embedding": "model.embed_tokens.weight",
-    "norm": "model.norm.weight",
-    "output": OUTPUT,
-    "attention_norm": LAYER + "input_layernorm.weight",
-    "attention_output": LAYER + "self_attn.o_proj.weight",
-    "ffn_norm": LAYER + "post_attention_layernorm.weight",
-    "query": LAYER + "self_attn.q_proj.weight",
-    "gate": LAYER + "mlp.gate_proj.weight",
-    "up": LAYER + "mlp.up_proj.weight",
-    "down": LAYER + "mlp.down_proj.weight",
-    "router": LAYER + "mlp.gate.weight",
-    "router_bias": LAYER + "mlp.gate.e_score_correction_bias",
-    "expert_gate": LAYER + "mlp.experts.{expert}.gate_proj.weight",
-    "expert_up": LAYER + "mlp.experts.{expert}.up_proj.weight",
-    "expert_down": LAYER + "mlp.experts.{expert}.down_proj.weight",
-    "shared_gate": LAYER + "mlp.shared_experts.gate_proj.weight",
-    "shared_up": LAYER + "mlp.shared_experts.up_proj.weight",
-    "shared_down": LAYER + "mlp.shared_experts.down_proj.weight",
-}
-GQA_NAMES: Mapping[str, str] = MappingProxyType(
-    COMMON
-    | {
+NAMES = MappingProxyType(
+    {
+        "embedding": "model.embed_tokens.weight",
+        "norm": "model.norm.weight",
+        "output": OUTPUT,
+        "attention_norm": LAYER + "input_layernorm.weight",
+        "attention_output": LAYER + "self_attn.o_proj.weight",
+        "ffn_norm": LAYER + "post_attention_layernorm.weight",
+        "query": LAYER + "self_attn.q_proj.weight",
+        "gate": LAYER + "mlp.gate_proj.weight",
+        "up": LAYER + "mlp.up_proj.weight",
+        "down": LAYER + "mlp.down_proj.weight",
+        "router": LAYER + "mlp.gate.weight",
+        "router_bias": LAYER + "mlp.gate.e_score_correction_bias",
+        "expert_gate": LAYER + "mlp.experts.{expert}.gate_proj.weight",
+        "expert_up": LAYER + "mlp.experts.{expert}.up_proj.weight",
+        "expert_down": LAYER + "mlp.experts.{expert}.down_proj.weight",
+        "shared_gate": LAYER + "mlp.shared_experts.gate_proj.weight",
+        "shared_up": LAYER + "mlp.shared_experts.up_proj.weight",
+        "shared_down": LAYER + "mlp.shared_experts.down_proj.weight",
         "key": LAYER + "self_attn.k_proj.weight",
         "value": LAYER + "self_attn.v_proj.weight",
         "query_norm": LAYER + "self_attn.q_norm.weight",
         "key_norm": LAYER + "self_attn.k_norm.weight",
-    }
-)
-MLA_NAMES: Mapping[str, str] = MappingProxyType(
-    COMMON
-    | {
         "query_down": LAYER + "self_attn.q_a_proj.weight",
         "query_down_norm": LAYER + "self_attn.q_a_layernorm.weight",
         "query_up": LAYER + "self_attn.q_b_proj.weight",
@@ -68,6 +59,7 @@ MLA_NAMES: Mapping[str, str] = MappingProxyType(
         "latent_up": LAYER + "self_attn.kv_b_proj.weight",
     }
 )
+"""Names of tensors by role."""
 
 
 def shape_of_config(config: Entries, *, tied: bool) -> ModelShape:
@@ -195,17 +187,11 @@ def load_safetensors(folder: str | Path) -> LanguageModel:
     """A folder as model hubs lay it out: config.json, tokenizer.json, model*.safetensors."""
     folder = Path(folder)
     entries = read_json(folder / "config.json")
-    weights = _weights(
-        open_safetensors(folder), Entries(folder / "config.json", "configuration", entries)
-    )
-    return LanguageModel(weights, _tokenizer(folder, entries, weights.shape.vocab))
-
-
-def _weights(file: SafetensorsFile, config: Entries) -> ModelWeights:
+    file = open_safetensors(folder)
+    config = Entries(folder / "config.json", "configuration", entries)
     shape = shape_of_config(config, tied=OUTPUT not in file.names)
-    is_latent = isinstance(shape, MlaShape)
-    tensors = Tensors(file, MLA_NAMES if is_latent else GQA_NAMES)
-    pairs = is_latent and config.flag("rope_interleave", True)
+    tensors = Tensors(file, NAMES)
+    pairs = isinstance(shape, MlaShape) and config.flag("rope_interleave", True)
     weights = build_weights(shape, tensors, pairs=pairs)
     # layers behind the last guess at tokens further ahead; a tied model may repeat its embedding
     extra = range(
@@ -213,7 +199,7 @@ def _weights(file: SafetensorsFile, config: Entries) -> ModelWeights:
     )
     tied = (OUTPUT,) if shape.tied else ()
     tensors.check_all_read(ignored=(*tied, *(LAYER.format(layer=layer) for layer in extra)))
-    return weights
+    return LanguageModel(weights, _tokenizer(folder, entries, shape.vocab))
 
 
 def _tokenizer(folder: Path, entries: Mapping[str, Any], vocab: int) -> Tokenizer:

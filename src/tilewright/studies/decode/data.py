@@ -149,10 +149,10 @@ def reference_step(graph: Graph, requests: Sequence[RequestData], plan: PlanSpec
     step = session.begin({name: [0] for name in named})
     fields = {
         field: [
-            packed(np.array(session.store.pool(0, field)[:, _blocks(session, name)]), kind)
+            packed(np.array(session.store.pool(0, field)[:, _blocks(session, name)]), item.type)
             for name in named
         ]
-        for field, kind in pooled(graph).items()
+        for field, item in pooled(graph).items()
     }
     kept = _kept(graph, session, named)
     inputs = {name: _inputs(graph, data) for name, data in named.items()}

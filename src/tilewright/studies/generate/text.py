@@ -17,7 +17,7 @@ from tilewright.records.generate import (
     ModelFigures,
     SimulatedAttention,
 )
-from tilewright.serving.decode import FlowDecoder, geometry_of, kept_queries_of, kv_heads_of
+from tilewright.serving.decode import FlowDecoder, geometry_of, kept_queries_of
 from tilewright.serving.model_flow import (
     check_dense_layers,
     plan_dense,
@@ -165,7 +165,7 @@ def _run_on_machines(shape: ModelShape, spec: GenerateSpec) -> RunOnMachines | N
     common = StepsOnMachines.of(
         spec.latency,
         geometry_of(shape, spec.page_size),
-        kv_heads=kv_heads_of(shape),
+        kv_heads=shape.kv_heads,
         dense_layers=_dense_layers(shape, spec),
         reserved=spec.reserved,
         state_advance=spec.state_advance,
@@ -238,6 +238,6 @@ def _model_figures(shape: ModelShape) -> ModelFigures:
     return ModelFigures.of(
         shape,
         attention="mla" if isinstance(shape, MlaShape) else "gqa",
-        kv_heads=kv_heads_of(shape),
+        kv_heads=shape.kv_heads,
         parameters=shape.num_parameters,
     )

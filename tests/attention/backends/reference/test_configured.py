@@ -145,8 +145,8 @@ def test_a_sequence_longer_than_max_seq_lens_finds_no_room() -> None:
 
 def test_the_dtype_is_that_of_summaries() -> None:
     session = session_of_config(config_of(dtype="float8_e5m2"), SHAPE)
-    assert session.store.dtype("max").value == "float8_e5m2"
-    assert session.store.dtype("k").value == "bfloat16"
+    assert session.store.dtypes["max"].value == "float8_e5m2"
+    assert session.store.dtypes["k"].value == "bfloat16"
     with pytest.raises(SpecError, match=r"geometry\.field_dtype: found int8"):
         session_of_config(config_of(dtype="int8"), SHAPE)
 

@@ -1,7 +1,6 @@
 """Generated kernels on a simulated machine: values and time of a decode step."""
 
-from tilewright.attention.backends.generated import LoadedKernels
-from tilewright.attention.backends.machine.arrays import check_table_copies
+from tilewright.attention.backends.generated import LoadedKernels, pooled
 from tilewright.attention.backends.machine.compiled import (
     MERGES,
     kernels_for,
@@ -12,6 +11,7 @@ from tilewright.attention.backends.machine.layout import (
     LayoutSpec,
     RowLayout,
     RowPlacement,
+    check_table_copies,
     plan_layout,
 )
 from tilewright.attention.backends.machine.memory import (
@@ -21,7 +21,6 @@ from tilewright.attention.backends.machine.memory import (
     block_bytes,
     deploy_rows,
     layout_of,
-    pooled,
 )
 from tilewright.attention.backends.machine.selection import (
     Recent,

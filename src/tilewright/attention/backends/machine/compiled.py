@@ -17,7 +17,7 @@ from tilewright.attention.codegen import (
     compile_dense,
 )
 from tilewright.attention.codegen.plan.target import padded
-from tilewright.attention.graph import Geometry, Graph
+from tilewright.attention.graph import Graph
 from tilewright.device.least_time import command_times, way_ps
 from tilewright.language.triton.adaptor import as_triton
 from tilewright.machine.build import Machine
@@ -54,6 +54,10 @@ _DEALS = {
 def target_of(machine: Machine, layout: RowLayout, merges: frozenset[Merge] = MERGES) -> Target:
     """What the generator may know of a machine and of the rows on it."""
     spec, pes = machine.spec, layout.used_pes
+    hop_ps = 1
+    if layout.members > 1:  # the farthest way between members that talk: half of them apart
+        half = 1 << ((layout.members - 1).bit_length() - 1)
+        hop_ps = message_ps(machine, layout.pes[half], layout.pes[0], machine.spec.flit_bytes)
     rate = int(slice_bytes_per_us(spec) * usable_share(spec.cube.hbm))
     return Target(
         rows=layout.num_rows,
@@ -66,17 +70,9 @@ def target_of(machine: Machine, layout: RowLayout, merges: frozenset[Merge] = ME
         spill_bytes_per_us=spec.pe.tcm.read_bytes_per_us,
         memory_bytes_per_us=rate,
         launch_ps=max(launch_ps(machine, pe) for pe in (pes[0], pes[-1])),
-        message_ps=_hop_ps(machine, layout),
+        message_ps=hop_ps,
         merges=merges,
     )
-
-
-def _hop_ps(machine: Machine, layout: RowLayout) -> int:
-    """The farthest way between members that talk to each other: half of them apart."""
-    if layout.members == 1:
-        return 1
-    half = 1 << ((layout.members - 1).bit_length() - 1)
-    return message_ps(machine, layout.pes[half], layout.pes[0], machine.spec.flit_bytes)
 
 
 @lru_cache(64)
@@ -87,6 +83,7 @@ def load_kernels(file: KernelFile) -> LoadedKernels:
 
 
 _FILES = KernelCache()
+_compile_dense = lru_cache(64)(compile_dense)
 
 
 def kernels_for(
@@ -104,14 +101,7 @@ def kernels_for(
     ``by_mass``: the plan has such budgets; ``most``: what it chooses of a row at most.
     """
     if is_dense:
-        return _dense_kernels(graph.geometry, target, tiling, cut)
+        return load_kernels(_compile_dense(graph.geometry, target, tiling, cut))
     bound = None if most is None else padded(most)  # one file for budgets that are near
     file = _FILES.compile_graph(graph, tiling, target, cut, by_mass=by_mass, most=bound)
     return load_kernels(file)
-
-
-@lru_cache(64)
-def _dense_kernels(
-    sizes: Geometry, target: Target, tiling: Tiling | None, cut: Cut | None
-) -> LoadedKernels:
-    return load_kernels(compile_dense(sizes, target, tiling, cut))

@@ -1,4 +1,4 @@
-"""Where the rows of a decode step lie: which PE has which pages of which row. Pure.
+"""Where the rows of a decode step lie: which PE has which pages, in arrays of pieces.
 
 A row is a request and a KV head. Its pages are cut over *members*, PEs that are neighbours; what a
 member has of one row is a *piece*. Pieces go to the PEs in turn: piece (row, member) lies with PE
@@ -10,16 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
-from math import gcd, lcm
+from math import gcd, lcm, prod
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.attention.codegen import KernelFile, ScratchAxis
+from tilewright.attention.graph import DType, Graph
 from tilewright.errors import AttentionError
+from tilewright.host import DPPolicy, Interleave, RuntimeContext, Tensor
+from tilewright.language.dtype import dtype_of
 from tilewright.machine.coords import Grid, PeCoord
-from tilewright.runtime.placement.policy import DPPolicy, Interleave
+from tilewright.units import format_bytes
 
+Array = np.ndarray[Any, Any]
 Int64s = npt.NDArray[np.int64]
+Pages = TypeVar("Pages", int, Int64s)
 
 
 class RowPlacement(StrEnum):
@@ -29,10 +36,6 @@ class RowPlacement(StrEnum):
     STRIPE = "stripe"  # dealt in turn to the PEs of a cube
     CUBE = "cube"  # in neighbouring parts over the PEs of a cube
     SIP = "sip"  # in neighbouring parts over the PEs of a SIP
-
-    @property
-    def is_dealt(self) -> bool:
-        return self is RowPlacement.STRIPE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +61,7 @@ class RowLayout:
     span_blocks: int
     page_bytes: int
     pes: tuple[PeCoord, ...]  # of the machine, in the order of pieces
-    pes_per_cube: int
-    pes_per_sip: int
+    grid: Grid
 
     @property
     def num_rows(self) -> int:
@@ -82,19 +84,16 @@ class RowLayout:
     def pe_of(self, row: int, member: int = 0) -> PeCoord:
         return self.pes[(row * self.members + member) % len(self.pes)]
 
-    def places_of(self, pages: Int64s) -> tuple[Int64s, Int64s]:
+    def places_of(self, pages: Pages) -> tuple[Pages, Pages]:
         """The member of each logical page of a row, and its place among that member's."""
-        if self.placement.is_dealt:
+        if self.placement is RowPlacement.STRIPE:
             return pages % self.members, pages // self.members
         return pages // self.member_pages, pages % self.member_pages
-
-    def member_of(self, page: int) -> int:
-        return page % self.members if self.placement.is_dealt else page // self.member_pages
 
     def logical_pages(self, member: int, places: Int64s) -> Int64s:
         """The reverse, for the places of one member."""
         wide = places.astype(np.int64)
-        if self.placement.is_dealt:
+        if self.placement is RowPlacement.STRIPE:
             return wide * self.members + member
         return wide + member * self.member_pages
 
@@ -109,9 +108,10 @@ class RowLayout:
 
     def policy(self, piece_bytes: int) -> DPPolicy:
         """Of an array whose pieces have so many bytes: whole pages of the MMU."""
+        cube_pes = self.grid.num_pes_per_cube
         return DPPolicy(
-            sip=Interleave(piece_bytes * self.pes_per_sip),
-            cube=Interleave(piece_bytes * self.pes_per_cube),
+            sip=Interleave(piece_bytes * cube_pes * self.grid.num_cubes_per_sip),
+            cube=Interleave(piece_bytes * cube_pes),
             pe=Interleave(piece_bytes),
         )
 
@@ -140,6 +140,117 @@ def plan_layout(spec: LayoutSpec, grid: Grid, sips: Sequence[int]) -> RowLayout:
         span_blocks=-(-member_pages // unit) * unit,
         page_bytes=spec.page_bytes,
         pes=pes,
-        pes_per_cube=len(of_cube),
-        pes_per_sip=len(cubes) * len(of_cube),
+        grid=grid,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """An array with a piece for each row and member. A piece begins on a page of the MMU."""
+
+    shape: tuple[int, ...]  # of what a piece holds
+    layout: RowLayout
+    tensor: Tensor  # [pieces, elements from a piece to the next]
+
+    @classmethod
+    def empty(
+        cls, torch: RuntimeContext, layout: RowLayout, name: str, dtype: str, shape: tuple[int, ...]
+    ) -> "Pieces":
+        """Take memory that nobody has written; pieces are padded, each in its owner's slice.
+
+        ``dtype`` is a name of the language.
+        """
+        item_bytes = dtype_of(dtype).bits // 8
+        unit = layout.page_bytes // gcd(layout.page_bytes, item_bytes)
+        piece_elements = -(-max(prod(shape), 1) // unit) * unit
+        policy = layout.policy(piece_elements * item_bytes)
+        tensor = torch.empty((layout.num_pieces, piece_elements), dtype, dp=policy, name=name)
+        return cls(shape, layout, tensor)
+
+    def write(self, values: Array) -> None:
+        """``values`` are [rows, members, ...] or [rows, ...] for the homes; takes no time."""
+        if not self.tensor.has_values:
+            return
+        num_rows, members = self.layout.num_rows, self.layout.members
+        flat = np.zeros((num_rows, members, self.tensor.shape[1]), values.dtype)
+        per_member = values.ndim == len(self.shape) + 2
+        given = values if per_member else values[:, None]
+        flat[:, : given.shape[1], : prod(self.shape)] = given.reshape(num_rows, given.shape[1], -1)
+        self.tensor.copy_(flat.reshape(self.tensor.shape), timed=False)
+
+    def read(self) -> Array:
+        """[rows, members, ...] as it is now; takes no time."""
+        found: Array = self.tensor.read(np.s_[:, : prod(self.shape)], timed=False)
+        return found.reshape(self.layout.num_rows, self.layout.members, *self.shape)
+
+
+def strides_of(arrays: Mapping[str, Pieces]) -> dict[str, int]:
+    """``<array>_row`` and ``<array>_member``: elements from a row, or a member, to the next."""
+    numbers: dict[str, int] = {}
+    for name, pieces in arrays.items():
+        piece_elements = pieces.tensor.shape[1]
+        numbers[f"{name}_row"] = piece_elements * pieces.layout.members
+        numbers[f"{name}_member"] = piece_elements
+    return numbers
+
+
+def replicate(
+    torch: RuntimeContext, layout: RowLayout, values: Mapping[str, Array]
+) -> dict[str, Tensor]:
+    """Place arrays that every program reads: a copy in each slice.
+
+    Values are written where programs run: a table of a learned flow has megabytes, and hundreds
+    of PEs may have no row.
+    """
+    pes = frozenset(layout.used_pes)
+    tensors = {}
+    for name, array in values.items():
+        tensor = torch.empty(array.shape, str(array.dtype), dp=DPPolicy(), name=name)
+        tensors[name] = tensor.copy_(array, timed=False, only=pes)
+    return tensors
+
+
+MAX_COPY_BYTES = 768 * 2**20  # a program that reads a table has it about twice more on its way
+
+
+def check_table_copies(graph: Graph, layout: RowLayout) -> None:
+    """Refuse a step with values whose tables would not fit: every PE that has pages has a copy."""
+    num_bytes = sum(prod(item.type.shape) * item.type.dtype.bits // 8 for item in graph.parameters)
+    num_pes = len(layout.used_pes)
+    if num_bytes * num_pes > MAX_COPY_BYTES:
+        found = f"tables of {format_bytes(num_bytes)}, a copy for each of {num_pes} PEs"
+        expected = f"at most {format_bytes(MAX_COPY_BYTES)} of copies where values are computed"
+        fix = "leave values out with --no-data, or put rows on fewer PEs with --placement head"
+        raise AttentionError(f"parameters of flow {graph.name!r}", found, expected, fix)
+
+
+def scratch_of(
+    torch: RuntimeContext, layout: RowLayout, file: KernelFile, longest: int
+) -> dict[str, Pieces]:
+    """Take the memory that kernels share in a step; ``longest`` is in pages, of a request."""
+    leading = {ScratchAxis.PAGES: (longest,), ScratchAxis.MEMBER_PAGES: (layout.member_pages,)}
+    scratch = {}
+    for item in (*file.scratch, *file.results):
+        shape = (*leading.get(item.axis, ()), *item.shape)
+        scratch[item.name] = Pieces.empty(torch, layout, item.name, item.dtype.value, shape)
+    return scratch
+
+
+def write_marks(
+    layout: RowLayout,
+    file: KernelFile,
+    scratch: Mapping[str, Pieces],
+    marks: Sequence[Int64s],
+) -> None:
+    """Into every array of marks: a kernel that knows what it stores overwrites them."""
+    for item in file.scratch:
+        if item.dtype is not DType.INT8:
+            continue
+        pieces = scratch[item.name]
+        values = np.zeros((layout.num_rows, layout.members, *pieces.shape), dtype=np.int8)
+        for row, pages in enumerate(marks):
+            if item.axis is ScratchAxis.MEMBER_PAGES:
+                values[row, *layout.places_of(pages)] = 1
+            elif item.axis is ScratchAxis.PAGES:
+                values[row, 0, pages] = 1
+        pieces.write(values)

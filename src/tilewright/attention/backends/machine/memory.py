@@ -4,30 +4,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.attention.backends.generated import started_states
-from tilewright.attention.backends.machine.arrays import PieceArray, Pieces, replicate, strides_of
+from tilewright.attention.backends.generated import pooled
 from tilewright.attention.backends.machine.layout import (
+    Array,
+    Int64s,
     LayoutSpec,
+    Pieces,
     RowLayout,
     RowPlacement,
     plan_layout,
+    replicate,
+    strides_of,
 )
 from tilewright.attention.codegen.expression.memory import mass_memory, state_memory, tl_name
-from tilewright.attention.graph import DType, Graph, ValueType
+from tilewright.attention.graph import DType, Graph
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.errors import AttentionError
 from tilewright.host import RuntimeContext, Tensor
 from tilewright.host.worker import parse_device
 from tilewright.machine.build import Machine
 
-Array = np.ndarray[Any, Any]
-Int64s = npt.NDArray[np.int64]
-NEXT = "_next"  # of memory that the next step has as its state
 NEW = "new_{}"  # the new token's part of a field of keys or values
 
 
@@ -59,29 +59,20 @@ class DecodeMemory:
     graph: Graph
     num_tokens: tuple[int, ...]  # of each request, the new one included
     blocks: tuple[Int64s, ...]  # of each request's logical pages, for its first KV head
-    pools: Mapping[str, Pieces]
+    arrays: Mapping[str, Pieces]
     arguments: Mapping[str, Tensor | int]
-    written: Mapping[str, Pieces]  # what requests keep for the next step, by the name it has there
 
 
-def _stored(name: str, dtype: DType, count: int, shape: tuple[int, ...]) -> PieceArray:
+def _stored(dtype: DType, count: int, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """Plan a piece of ``count`` values as they are stored; two elements of int4 share a byte."""
     if dtype.bits < 8:
-        return PieceArray(name, "uint8", (count, -(-prod(shape) * dtype.bits // 8)))
-    kept = DType.INT8 if dtype is DType.BOOL else dtype
-    return PieceArray(name, tl_name(kept), (count, *shape))
-
-
-def pooled(graph: Graph) -> dict[str, ValueType]:
-    """What lies in pools: fields, and what the state of a page starts with if the page knows."""
-    fields = {field.name: field.type for field in graph.fields}
-    return fields | {state.name: state.type for state in started_states(graph)}
+        return "uint8", (count, -(-prod(shape) * dtype.bits // 8))
+    return tl_name(DType.INT8 if dtype is DType.BOOL else dtype), (count, *shape)
 
 
 def block_bytes(graph: Graph) -> dict[str, int]:
     """Bytes of one page of one KV head, by field."""
-    blocks = [_stored(name, kind.dtype, 1, kind.shape) for name, kind in pooled(graph).items()]
-    return {block.name: block.num_elements * block.item_bytes for block in blocks}
+    return {name: item.type.num_bytes for name, item in pooled(graph).items()}
 
 
 def layout_of(
@@ -94,8 +85,11 @@ def layout_of(
     device: str = "all",
 ) -> RowLayout:
     """How the rows of a step lie on some SIPs of a machine."""
-    _check_tokens(graph.geometry.kv_dtype)
-    size = graph.geometry.page_size
+    size, dtype = graph.geometry.page_size, graph.geometry.kv_dtype
+    if not dtype.is_float:
+        expected = "a float type: kernels have no scales of pages"
+        fix = "choose float8_e4m3 or a wider float, or the reference backend, which has scales"
+        raise AttentionError("keys and values on a machine", str(dtype), expected, fix)
     spec = LayoutSpec(
         placement=placement,
         num_kv_heads=num_kv_heads,
@@ -104,13 +98,6 @@ def layout_of(
         page_bytes=machine.spec.pe.mmu.page_bytes,
     )
     return plan_layout(spec, machine.grid, parse_device(device, machine.grid.num_sips).sips)
-
-
-def _check_tokens(dtype: DType) -> None:
-    if not dtype.is_float:
-        expected = "a float type: kernels have no scales of pages"
-        fix = "choose float8_e4m3 or a wider float, or the reference backend, which has scales"
-        raise AttentionError("keys and values on a machine", str(dtype), expected, fix)
 
 
 def deploy_rows(
@@ -126,86 +113,28 @@ def deploy_rows(
     """Take the memory of a step's rows and write it, outside of simulated time."""
     size = graph.geometry.page_size
     row_pages = [-(-count // size) for count in num_tokens]
-    places = _places(layout, order, seed)
+    places = np.arange(layout.span_blocks, dtype=np.int64)
+    if order is PageOrder.SHUFFLED:
+        places = np.random.default_rng(seed).permutation(places)
     blocks = tuple(layout.blocks_of(index, pages, places) for index, pages in enumerate(row_pages))
-    pools = _pools(torch, layout, graph)
-    rows = _row_arrays(torch, layout, graph, max(row_pages))
-    if values is not None:
-        _fill(layout, blocks, pools, rows, values)
-    rows["block_table"].write(_table(layout, blocks))
-    tensors = {f"{name}_pool": pieces.tensor for name, pieces in pools.items()}
-    tensors |= {name: pieces.tensor for name, pieces in rows.items()}
-    tensors |= replicate(
-        torch,
-        layout,
-        {
-            "num_tokens_ptr": np.array(num_tokens, dtype=np.int32),
-            "step_ptr": np.zeros(len(num_tokens), dtype=np.int32),
-            "kept_pages": _kept_pages(graph, num_tokens),
-        },
-    )
-    arguments: dict[str, Tensor | int] = {**tensors, **_numbers(layout, rows)}
-    written = {
-        f"{name.removesuffix(NEXT)}_state": pieces
-        for name, pieces in rows.items()
-        if name.endswith(NEXT)
+    arrays = {
+        name: Pieces.empty(torch, layout, name, dtype, shape)
+        for name, (dtype, shape) in _planned_arrays(graph, layout, max(row_pages)).items()
     }
-    return DecodeMemory(layout, graph, num_tokens, blocks, pools, arguments, written)
-
-
-def _kept_pages(graph: Graph, num_tokens: Sequence[int]) -> npt.NDArray[np.int32]:
-    """Pages of each request that had state before the new token: complete ones, or all."""
-    size = graph.geometry.page_size
-    more = size - 1 if graph.partial_pages else 0
-    return np.array([(count - 1 + more) // size for count in num_tokens], dtype=np.int32)
-
-
-def _places(layout: RowLayout, order: PageOrder, seed: int) -> Int64s:
-    if order is PageOrder.WRITTEN:
-        return np.arange(layout.span_blocks, dtype=np.int64)
-    return np.random.default_rng(seed).permutation(layout.span_blocks).astype(np.int64)
-
-
-def _pools(torch: RuntimeContext, layout: RowLayout, graph: Graph) -> dict[str, Pieces]:
-    pools = {}
-    for name, kind in pooled(graph).items():
-        array = _stored(f"{name}_pool", kind.dtype, layout.span_blocks, kind.shape)
-        pools[name] = Pieces.empty(torch, layout, array)
-    return pools
-
-
-def _kept_arrays(graph: Graph, longest: int) -> list[PieceArray]:
-    """What a request keeps between steps, by logical page at the home of a row."""
-    masses = (DType.FLOAT32, longest, (1, graph.geometry.query_heads))
-    kept = [
-        _stored(state_memory(state.name, when), state.type.dtype, longest, state.type.shape)
-        for state in graph.states
-        for when in ("state", "next")
-    ]
-    if wants_mass(graph):
-        kept += [_stored(mass_memory(when), *masses) for when in ("state", "next")]
-    windows = prompt_windows(graph)
-    return [*kept, *(_stored(f"prompt_mass_{window}_state", *masses) for window in windows)]
-
-
-def _row_arrays(
-    torch: RuntimeContext, layout: RowLayout, graph: Graph, longest: int
-) -> dict[str, Pieces]:
-    """Inputs and the new token at the home of a row, the page table with its pages."""
-    kv_name, fields = tl_name(graph.geometry.kv_dtype), graph.geometry.reserved_fields
-    planned = [
-        *(PieceArray(f"{name}_in", tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs),
-        *(PieceArray(NEW.format(name), kv_name, (width,)) for name, (_, width) in fields.items()),
-        *_kept_arrays(graph, longest),
-        PieceArray("block_table", "int64", (layout.member_pages,)),
-    ]
-    return {array.name: Pieces.empty(torch, layout, array) for array in planned}
-
-
-def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:
-    table = rows["block_table"].array.piece_elements
-    return {
-        **strides_of((pieces.array for pieces in rows.values()), layout),
+    if values is not None:
+        _fill(layout, blocks, arrays, values)
+    arrays["block_table"].write(_table(layout, blocks))
+    more = size - 1 if graph.partial_pages else 0  # pages that are not complete have state, too
+    of_requests = {
+        "num_tokens_ptr": np.array(num_tokens, dtype=np.int32),
+        "step_ptr": np.zeros(len(num_tokens), dtype=np.int32),
+        "kept_pages": np.array([(n - 1 + more) // size for n in num_tokens], dtype=np.int32),
+    }
+    table = arrays["block_table"].tensor.shape[1]
+    arguments: dict[str, Tensor | int] = {
+        **{name: pieces.tensor for name, pieces in arrays.items()},
+        **replicate(torch, layout, of_requests),
+        **strides_of(arrays),
         "num_kv_heads": layout.num_kv_heads,
         "num_blocks": layout.head_blocks,
         "member_pages": layout.member_pages,
@@ -214,6 +143,31 @@ def _numbers(layout: RowLayout, rows: Mapping[str, Pieces]) -> dict[str, int]:
         "table_member": table,
         "layer": 0,
     }
+    return DecodeMemory(layout, graph, num_tokens, blocks, arrays, arguments)
+
+
+def _planned_arrays(
+    graph: Graph, layout: RowLayout, longest: int
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Plan pools; at the home of a row inputs, the new token and what is kept; the page table.
+
+    What a request keeps between steps has its pages in logical order.
+    """
+    kv_name, fields = tl_name(graph.geometry.kv_dtype), graph.geometry.reserved_fields
+    masses = _stored(DType.FLOAT32, longest, (1, graph.geometry.query_heads))
+    planned = {
+        f"{name}_pool": _stored(item.type.dtype, layout.span_blocks, item.type.shape)
+        for name, item in pooled(graph).items()
+    }
+    planned |= {f"{name}_in": (tl_name(kind.dtype), kind.shape) for name, kind in graph.inputs}
+    planned |= {NEW.format(name): (kv_name, (width,)) for name, (_, width) in fields.items()}
+    for state in graph.states:
+        kept = _stored(state.type.dtype, longest, state.type.shape)
+        planned |= {state_memory(state.name, when): kept for when in ("state", "next")}
+    if wants_mass(graph):
+        planned |= {mass_memory(when): masses for when in ("state", "next")}
+    planned |= {f"prompt_mass_{window}_state": masses for window in prompt_windows(graph)}
+    return planned | {"block_table": ("int64", (layout.member_pages,))}
 
 
 def _table(layout: RowLayout, blocks: Sequence[Int64s]) -> Int64s:
@@ -228,26 +182,25 @@ def _table(layout: RowLayout, blocks: Sequence[Int64s]) -> Int64s:
 def _fill(
     layout: RowLayout,
     blocks: Sequence[Int64s],
-    pools: Mapping[str, Pieces],
-    rows: Mapping[str, Pieces],
+    arrays: Mapping[str, Pieces],
     values: StepValues,
 ) -> None:
     shape = (layout.num_rows * layout.head_blocks,)
-    for name, pieces in pools.items():
-        given = values.fields[name]
-        pool = np.zeros((*shape, *pieces.array.shape[1:]), given[0].dtype)
+    for name, given in values.fields.items():
+        pieces = arrays[f"{name}_pool"]
+        pool = np.zeros((*shape, *pieces.shape[1:]), given[0].dtype)
         for of_request, pages in zip(blocks, given, strict=True):
             for head, of_head in enumerate(pages):
                 places = of_request + head * layout.head_blocks
-                pool[places] = of_head.reshape(len(places), *pieces.array.shape[1:])
-        pieces.write(pool.reshape(layout.num_rows, layout.members, *pieces.array.shape))
+                pool[places] = of_head.reshape(len(places), *pieces.shape[1:])
+        pieces.write(pool.reshape(layout.num_rows, layout.members, *pieces.shape))
     for name, array in values.inputs.items():
-        rows[f"{name}_in"].write(array.reshape(layout.num_rows, *array.shape[2:]))
+        arrays[f"{name}_in"].write(array.reshape(layout.num_rows, *array.shape[2:]))
     for name, of_requests in values.kept.items():
-        kept = np.zeros((layout.num_rows, *rows[name].array.shape), of_requests[0].dtype)
+        kept = np.zeros((layout.num_rows, *arrays[name].shape), of_requests[0].dtype)
         for request, given_pages in enumerate(of_requests):
             first = request * layout.num_kv_heads
             kept[first : first + layout.num_kv_heads, : given_pages.shape[1]] = given_pages
-        rows[name].write(kept)
+        arrays[name].write(kept)
     for name, array in values.new_tokens.items():
-        rows[NEW.format(name)].write(array.reshape(layout.num_rows, *array.shape[2:]))
+        arrays[NEW.format(name)].write(array.reshape(layout.num_rows, *array.shape[2:]))

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, assert_never
 
 import numpy as np
-import numpy.typing as npt
 
+from tilewright.attention.backends.machine.layout import Int64s
 from tilewright.attention.graph import Graph, Side
 from tilewright.attention.ops.selection import SelectionOp, TopK
 from tilewright.attention.planner import StepPlan
 from tilewright.errors import AttentionError
-
-Int64s = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +79,12 @@ def _pages(model: SelectionModel, plan: StepPlan, row: int, count: int) -> Int64
             return candidates.start + np.sort(drawn)
         case Recent():
             return np.arange(candidates.stop - count, candidates.stop, dtype=np.int64)
-        case Recorded(pages=pages, source=source):
-            return _recorded(np.array(sorted(pages[row]), dtype=np.int64), plan, row, source)
+        case Recorded(pages=recorded, source=source):
+            pages, num_pages = np.array(sorted(recorded[row]), np.int64), int(plan.num_blocks[row])
+            if pages.size and not 0 <= pages[0] <= pages[-1] < num_pages:
+                found = f"pages {pages[0]} to {pages[-1]} of row {row}"
+                fix = "record a step of the same contexts"
+                raise AttentionError(f"selection {source}", found, f"some of {num_pages}", fix)
+            return pages[(pages >= candidates.start) & (pages < candidates.stop)]
         case _:
             assert_never(model)
-
-
-def _recorded(pages: Int64s, plan: StepPlan, row: int, source: str) -> Int64s:
-    num_pages, candidates = int(plan.num_blocks[row]), plan.candidates(row)
-    if pages.size and not 0 <= pages[0] <= pages[-1] < num_pages:
-        found = f"pages {pages[0]} to {pages[-1]} of row {row}"
-        fix = "record a step of the same contexts"
-        raise AttentionError(f"selection {source}", found, f"some of {num_pages}", fix)
-    return pages[(pages >= candidates.start) & (pages < candidates.stop)]

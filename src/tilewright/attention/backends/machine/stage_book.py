@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,7 @@ _ACCESSES = {"load": 1, "store": 2}  # by method: which argument they are
 _NO_COMMAND = frozenset({"finish", "release"})
 
 
+@dataclass(slots=True, eq=False)
 class StageBook:
     """Notes of all programs whose kernel is in ``stage_of``: functions of a text, by name.
 
@@ -22,12 +24,11 @@ class StageBook:
     controller does.
     """
 
-    def __init__(self, stage_of: Mapping[str, Stage], path: str, *, burst_bytes: int) -> None:
-        self._stage_of = stage_of
-        self._path = path
-        self._burst_bytes = burst_bytes
-        self._stages: dict[int, list[Stage | None]] = {}  # by owner, then command
-        self._num_bytes: dict[str, dict[Stage | None, int]] = {}  # by kernel
+    stage_of: Mapping[str, Stage]
+    path: str
+    burst_bytes: int
+    _stages: dict[int, list[Stage | None]] = field(default_factory=dict)  # by owner, then command
+    _num_bytes: dict[str, dict[Stage | None, int]] = field(default_factory=dict)  # by kernel
 
     def is_watching(self, owner: int) -> bool:
         del owner  # the bytes of a stage are those of all programs
@@ -44,7 +45,9 @@ class StageBook:
             stage = self.current_stage()
             stages.extend([stage] * (issuer.num_commands - len(stages)))
             if method in _ACCESSES:
-                self.note_bytes(program.name, stage, arguments[_ACCESSES[method]])
+                of_kernel = self._num_bytes.setdefault(program.name, {})
+                moved = self._touched_bytes(arguments[_ACCESSES[method]])
+                of_kernel[stage] = of_kernel.get(stage, 0) + moved
 
         watched: Any = InstrumentedIssuer(issuer, hear)
         return watched  # type: ignore[no-any-return]
@@ -57,13 +60,9 @@ class StageBook:
         """Of all programs of a kernel; None: what no function of a stage has said."""
         return self._num_bytes.get(kernel, {})
 
-    def note_bytes(self, kernel: str, stage: Stage | None, accesses: list[IssuedAccess]) -> None:
-        of_kernel = self._num_bytes.setdefault(kernel, {})
-        of_kernel[stage] = of_kernel.get(stage, 0) + self._touched_bytes(accesses)
-
     def _touched_bytes(self, accesses: list[IssuedAccess]) -> int:
         """Of the bursts that accesses touch."""
-        burst, total = self._burst_bytes, 0
+        burst, total = self.burst_bytes, 0
         for _, num_segments, num_bytes, stride_bytes, address, _ in accesses:
             first = address % burst
             if stride_bytes % burst == 0 or num_segments == 1:
@@ -78,7 +77,7 @@ class StageBook:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             code = frame.f_code
-            if code.co_filename == self._path and code.co_name in self._stage_of:
-                return self._stage_of[code.co_name]
+            if code.co_filename == self.path and code.co_name in self.stage_of:
+                return self.stage_of[code.co_name]
             frame = frame.f_back
         return None

@@ -1,7 +1,7 @@
 """One decode step on a machine: the new token, the pages that it completes, then attention."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -15,14 +15,16 @@ from tilewright.attention.backends.generated import (
     kernels_of,
 )
 from tilewright.attention.backends.machine.append import append_tokens
-from tilewright.attention.backends.machine.arrays import (
+from tilewright.attention.backends.machine.layout import (
+    Array,
+    Int64s,
     Pieces,
+    RowLayout,
     replicate,
     scratch_of,
     strides_of,
     write_marks,
 )
-from tilewright.attention.backends.machine.layout import RowLayout
 from tilewright.attention.backends.machine.memory import NEW, DecodeMemory
 from tilewright.attention.codegen import Grid, Kernel, Merge, Stage
 from tilewright.attention.codegen.kernels.merge import tree_neighbours
@@ -34,11 +36,11 @@ from tilewright.executor.quiet import rare_collections
 from tilewright.host import LaunchReport, Neighbours, PeCoord, RuntimeContext, Tensor
 from tilewright.runtime.launch.send import tell_rings
 
-Array = np.ndarray[Any, Any]
 Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
+NEXT = "_next"  # of memory that the next step has as its state
 LIST = "page_list"  # with a suffix for each branch, where there are several
 Owner = Callable[..., PeCoord]
+Programs = tuple[tuple[int, ...], Owner]  # a grid, and who runs each program of it
 Given = Mapping[str, Tensor | int | float]
 
 
@@ -73,26 +75,24 @@ class _Planned:
     stages: tuple[Stage, ...]
     queues: Any = None  # between the members of a row
 
-    def launch(self, torch: RuntimeContext) -> LaunchReport:
-        options = {"grid": self.grid, "on": self.owner, "neighbours": self.queues}
-        return torch.launch(self.function, name=self.name, **options, **self.arguments).report
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedStep:
     """All memory of a step is taken and written; what is left takes simulated time."""
 
-    layout: RowLayout
-    row_pages: tuple[int, ...]  # of each request
+    memory: DecodeMemory
     scratch: Mapping[str, Pieces]
     planned: tuple[_Planned, ...]
-    written: Mapping[str, Pieces]  # for the next step
     saved_pages: Int32s  # of each row, behind the step
 
     @rare_collections()
     def run(self, torch: RuntimeContext) -> MachineStepResult:
         """One launch after the other, each when the host knows of the end of the last."""
-        launches = tuple(StageLaunch(item.launch(torch), item.stages) for item in self.planned)
+        launches = []
+        for item in self.planned:
+            options = {"grid": item.grid, "on": item.owner, "neighbours": item.queues}
+            launch = torch.launch(item.function, name=item.name, **options, **item.arguments)
+            launches.append(StageLaunch(launch.report, item.stages))
         output, log_sum_exp = (
             self.scratch[name].read()[:, 0] if torch.carries_data and name in self.scratch else None
             for name in ("output", "log_sum_exp")
@@ -100,7 +100,7 @@ class PreparedStep:
         return MachineStepResult(
             output=output,
             log_sum_exp=log_sum_exp,
-            launches=launches,
+            launches=tuple(launches),
             pages=self._pages_read(),
             kept=self._kept() if torch.carries_data else {},
             saved_pages=self.saved_pages,
@@ -108,24 +108,26 @@ class PreparedStep:
 
     def _kept(self) -> dict[str, tuple[Array, ...]]:
         """Of each request: [KV heads, pages, r, c]."""
-        heads = self.layout.num_kv_heads
+        heads = self.memory.layout.num_kv_heads
         found = {}
-        for name, pieces in self.written.items():
+        for name, pieces in self.memory.arrays.items():
+            if not name.endswith(NEXT):
+                continue
             rows = pieces.read()[:, 0]
-            found[name] = tuple(
-                rows[request * heads : (request + 1) * heads, :pages]
-                for request, pages in enumerate(self.row_pages)
+            found[f"{name.removesuffix(NEXT)}_state"] = tuple(
+                rows[request * heads : (request + 1) * heads, : len(blocks)]
+                for request, blocks in enumerate(self.memory.blocks)
             )
         return found
 
     def _pages_read(self) -> tuple[Int64s, ...]:
         """From the lists of members, which name their own pages by place; without lists all."""
-        layout = self.layout
+        layout = self.memory.layout
         suffixes = [name.removeprefix(LIST) for name in self.scratch if name.startswith(LIST)]
         if not suffixes:
             return tuple(
-                np.arange(pages, dtype=np.int64)
-                for pages in self.row_pages
+                np.arange(len(blocks), dtype=np.int64)
+                for blocks in self.memory.blocks
                 for _ in range(layout.num_kv_heads)
             )
         found: list[set[int]] = [set() for _ in range(layout.num_rows)]
@@ -153,7 +155,12 @@ def prepare_step(
     ``marks`` are the pages that rows select where there are no scores. ``saved_pages`` are the
     pages of each row, from 0 on, whose state earlier steps saved; None: no step went before.
     """
-    layout, file = memory.layout, kernels.file
+    layout, graph, file = memory.layout, memory.graph, kernels.file
+    requests = [  # whose last page gets its summaries: it is complete, or the flow wants it anyway
+        index
+        for index, count in enumerate(memory.num_tokens)
+        if count % graph.geometry.page_size == 0 or graph.partial_pages
+    ]
     _check_most(kernels, plan)
     scratch = scratch_of(torch, layout, file, max(map(len, memory.blocks)))
     if marks is not None:
@@ -161,7 +168,7 @@ def prepare_step(
     given: dict[str, Tensor | int | float] = {
         **memory.arguments,
         **{name: pieces.tensor for name, pieces in scratch.items()},
-        **strides_of((pieces.array for pieces in scratch.values()), layout),
+        **strides_of(scratch),
         "first_reserved": plan.reserved.first,
         "last_reserved": plan.reserved.last,
         "scale": scale,
@@ -169,24 +176,19 @@ def prepare_step(
     wanted = {name for kernel in kernels_of(file) for name in kernel.arguments}
     saved = np.zeros(plan.num_rows, dtype=np.int32) if saved_pages is None else saved_pages
     told = {
-        **row_budgets(plan, memory.graph),
-        **parameter_tables(memory.graph, layer=0),
-        **_new_pages(memory),
+        **row_budgets(plan, graph),
+        **parameter_tables(graph, layer=0),
+        **_new_pages(memory, requests),
         "saved_pages": saved,
     }
     given |= replicate(torch, layout, {name: told[name] for name in told if name in wanted})
     queues = _queues(torch, layout) if file.merge is Merge.IPCQ else None
-    planned = [
-        _append(torch, memory),
-        *_completion(memory, kernels, given),
-        *(
-            replace(_planned(kernels, kernel, given, *_programs(kernel, layout)), queues=queues)
-            for kernel in file.step
-        ),
-    ]
-    row_pages = tuple(map(len, memory.blocks))
-    advanced = np.maximum(saved, state_pages(plan, memory.graph))
-    return PreparedStep(layout, row_pages, scratch, tuple(planned), memory.written, advanced)
+    planned = [_append(torch, memory), *_completion(memory, kernels, given, requests)]
+    for kernel in file.step:
+        programs = _programs(kernel, layout)
+        planned.append(_planned(kernels, kernel, given, programs, kernel.stages, queues))
+    advanced = np.maximum(saved, state_pages(plan, graph))
+    return PreparedStep(memory, scratch, tuple(planned), advanced)
 
 
 def _check_most(kernels: LoadedKernels, plan: StepPlan) -> None:
@@ -228,7 +230,7 @@ def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
         "num_blocks": layout.head_blocks,
         "page_size": size,
     }
-    members = [layout.member_of(len(blocks) - 1) for blocks in memory.blocks]
+    members = [layout.places_of(len(blocks) - 1)[0] for blocks in memory.blocks]
 
     def owner(row: int) -> PeCoord:
         return layout.pe_of(row, members[row // layout.num_kv_heads])
@@ -237,19 +239,9 @@ def _append(torch: RuntimeContext, memory: DecodeMemory) -> _Planned:
     return _Planned("append_tokens", append_tokens, arguments, grid, owner, (Stage.COMPLETION,))
 
 
-def _summarized(memory: DecodeMemory) -> list[int]:
-    """Requests whose last page gets its summaries: it is complete, or the flow wants it anyway."""
-    graph, size = memory.graph, memory.graph.geometry.page_size
-    return [
-        index
-        for index, count in enumerate(memory.num_tokens)
-        if count % size == 0 or graph.partial_pages
-    ]
-
-
-def _new_pages(memory: DecodeMemory) -> dict[str, Array]:
+def _new_pages(memory: DecodeMemory, requests: list[int]) -> dict[str, Array]:
     """Of the pages to summarize: where they lie, their logical numbers, their tokens."""
-    requests, size = _summarized(memory), memory.graph.geometry.page_size
+    size = memory.graph.geometry.page_size
     pages = [len(memory.blocks[index]) - 1 for index in requests]
     tokens = [(memory.num_tokens[index] - 1) % size + 1 for index in requests]
     return {
@@ -259,28 +251,35 @@ def _new_pages(memory: DecodeMemory) -> dict[str, Array]:
     }
 
 
-def _completion(memory: DecodeMemory, kernels: LoadedKernels, given: Given) -> list[_Planned]:
+def _completion(
+    memory: DecodeMemory, kernels: LoadedKernels, given: Given, requests: list[int]
+) -> list[_Planned]:
     """The summaries of pages that the new tokens complete, at the owners of these pages."""
-    layout, kernel, requests = memory.layout, kernels.file.completion, _summarized(memory)
+    layout, kernel = memory.layout, kernels.file.completion
     if kernel is None or not requests:
         return []
-    members = [layout.member_of(len(memory.blocks[index]) - 1) for index in requests]
+    members = [layout.places_of(len(memory.blocks[index]) - 1)[0] for index in requests]
 
     def owner(page: int, head: int) -> PeCoord:
         return layout.pe_of(requests[page] * layout.num_kv_heads + head, members[page])
 
     grid = (len(requests), layout.num_kv_heads)
-    return [replace(_planned(kernels, kernel, given, grid, owner), stages=(Stage.COMPLETION,))]
+    return [_planned(kernels, kernel, given, (grid, owner), (Stage.COMPLETION,))]
 
 
 def _planned(
-    kernels: LoadedKernels, kernel: Kernel, given: Given, grid: tuple[int, ...], owner: Owner
+    kernels: LoadedKernels,
+    kernel: Kernel,
+    given: Given,
+    programs: Programs,
+    stages: tuple[Stage, ...],
+    queues: Post | None = None,
 ) -> _Planned:
     arguments, function = chosen_arguments(kernel, given), kernels.functions[kernel.name]
-    return _Planned(kernel.name, function, arguments, grid, owner, kernel.stages)
+    return _Planned(kernel.name, function, arguments, *programs, stages, queues)
 
 
-def _programs(kernel: Kernel, layout: RowLayout) -> tuple[tuple[int, ...], Owner]:
+def _programs(kernel: Kernel, layout: RowLayout) -> Programs:
     """The grid of a kernel, and who runs a program: a member of the row, or its home."""
 
     def home(row: int, _column: int = 0) -> PeCoord:

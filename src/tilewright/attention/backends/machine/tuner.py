@@ -124,9 +124,17 @@ class Tuner:
     def tune(self, spec: TuneSpec) -> TuningRecord:
         """Try other sizes around the generator's, each alone, keeping what is faster."""
         key = _key(spec)
-        if key not in self._found:
-            self._found[key] = self._read(key) or self._search(spec, key)
-        return self._found[key]
+        if key in self._found:
+            return self._found[key]
+        file = None if self.folder is None else self.folder / f"tiling-{key}.json"
+        if file is not None and file.is_file():
+            found = read_record(file, TuningRecord)
+        else:
+            found = self._search(spec, key)
+            if file is not None:
+                write_record(file, found)
+        self._found[key] = found
+        return found
 
     def _search(self, spec: TuneSpec, key: str) -> TuningRecord:
         target = target_of(spec.machine, spec.layout)
@@ -142,10 +150,7 @@ class Tuner:
                 trials.append(_trial(tiling, latency_ps))
                 if latency_ps < least_ps:
                     best, least_ps = tiling, latency_ps
-        record = TuningRecord(key=key, best=_trial(best, least_ps), trials=tuple(trials))
-        if self.folder is not None:
-            write_record(self._file(key), record)
-        return record
+        return TuningRecord(key=key, best=_trial(best, least_ps), trials=tuple(trials))
 
     def _simulate(self, spec: TuneSpec, target: Target, tiling: Tiling) -> int:
         self.num_simulated += 1
@@ -163,14 +168,6 @@ class Tuner:
         )
         launches = step.run(torch).launches
         return launches[-1].report.completed_ps - launches[0].report.submitted_ps
-
-    def _file(self, key: str) -> Path:
-        return Path(self.folder or ".") / f"tiling-{key}.json"
-
-    def _read(self, key: str) -> TuningRecord | None:
-        if self.folder is None or not self._file(key).is_file():
-            return None
-        return read_record(self._file(key), TuningRecord)
 
 
 def tiling_of(trial: TilingTrial) -> Tiling:

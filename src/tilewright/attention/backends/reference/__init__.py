@@ -10,8 +10,7 @@ from tilewright.attention.backends.reference.pages import (
 )
 from tilewright.attention.backends.reference.session import Session, session_of_config
 from tilewright.attention.backends.reference.shared import SessionSnapshot, SessionSpec, Suspended
-from tilewright.attention.backends.reference.step import Step
-from tilewright.attention.backends.reference.step_arrays import StepOutput
+from tilewright.attention.backends.reference.step import Step, StepOutput
 
 __all__ = (
     "ByteCounts",

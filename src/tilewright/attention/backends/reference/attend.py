@@ -79,12 +79,16 @@ def attend_pages(
 
     The mass of each listed page, if wanted, is [heads, n, query heads].
     """
-    xp = reader.namespace.xp
+    xp, page_size = reader.namespace.xp, reader.page_size
 
     def keep_selected(part: PageLists, logits: Array) -> Array:
+        """Minus infinity where a query head did not select the page."""
         if part.by_query is None:
             return logits
-        return _only_who_selected(xp, logits, part.by_query, reader.page_size)
+        heads, pages, queries = part.by_query.shape
+        spread = xp.broadcast_to(part.by_query[:, :, None, :], (heads, pages, page_size, queries))
+        allowed = xp.matrix_transpose(xp.reshape(spread, (heads, pages * page_size, queries)))
+        return xp.where(allowed, logits, xp.full_like(logits, -xp.inf))
 
     return attend_tiles(reader, query, lists, scale, keep_selected, want_mass=want_mass)
 
@@ -125,18 +129,18 @@ def attend_tiles(
 
 def _tile_of(xp: Any, lists: PageLists, start: int, size: int) -> PageLists:
     """Entries ``start .. start + size``, filled up with pages that do not count."""
-    stop = min(start + size, lists.pages.shape[1])
-    parts = (lists.pages, lists.valid, lists.by_query)
-    cut = [None if part is None else part[:, start:stop] for part in parts]
-    missing = size - (stop - start)
-    if missing:
-        cut = [None if part is None else _padded(xp, part, missing) for part in cut]
-    return PageLists(cut[0], cut[1], lists.counts, cut[2])
 
+    def cut(part: Array | None) -> Array | None:
+        if part is None:
+            return None
+        part = part[:, start : start + size]
+        missing = size - part.shape[1]
+        if not missing:
+            return part
+        zeros = xp.zeros((part.shape[0], missing, *part.shape[2:]), dtype=part.dtype)
+        return xp.concat([part, zeros], axis=1)
 
-def _padded(xp: Any, part: Array, missing: int) -> Array:
-    shape = (part.shape[0], missing, *part.shape[2:])
-    return xp.concat([part, xp.zeros(shape, dtype=part.dtype)], axis=1)
+    return PageLists(cut(lists.pages), cut(lists.valid), lists.counts, cut(lists.by_query))
 
 
 def _gather_tile(reader: KvReader, part: PageLists) -> tuple[Array, Array, Array | None]:
@@ -151,14 +155,6 @@ def _gather_tile(reader: KvReader, part: PageLists) -> tuple[Array, Array, Array
     return keys, xp.where(there, values, xp.zeros_like(values)), valid
 
 
-def _only_who_selected(xp: Any, logits: Array, by_query: Array, page_size: int) -> Array:
-    """Minus infinity where a query head did not select the page: by_query [heads, n, queries]."""
-    heads, pages, queries = by_query.shape
-    spread = xp.broadcast_to(by_query[:, :, None, :], (heads, pages, page_size, queries))
-    allowed = xp.matrix_transpose(xp.reshape(spread, (heads, pages * page_size, queries)))
-    return xp.where(allowed, logits, xp.full_like(logits, -xp.inf))
-
-
 def _page_weights(xp: Any, weights: Array, page_size: int) -> Array:
     """Sums over the tokens of each page: [heads, pages, queries]."""
     heads, queries, tokens = weights.shape
@@ -169,11 +165,11 @@ def _page_weights(xp: Any, weights: Array, page_size: int) -> Array:
 def _masses(xp: Any, result: Partial, tiles: list[tuple[Array, Array]]) -> Array:
     """Probabilities from the weights of tiles: [heads, pages of all tiles, queries]."""
     total = xp.where(result.total == 0, xp.ones_like(result.total), result.total)
-    finite = xp.where(result.largest == -xp.inf, xp.zeros_like(total), result.largest)
-    parts = []
-    for largest, weights in tiles:
-        scale = xp.exp(largest - finite) / total
-        parts.append(weights * xp.matrix_transpose(scale))
+    finite = _finite(xp, result.largest)
+    parts = [
+        weights * xp.matrix_transpose(xp.exp(largest - finite) / total)
+        for largest, weights in tiles
+    ]
     return xp.concat(parts, axis=1)
 
 

@@ -15,7 +15,7 @@ PAGES_AT_ONCE = 256  # bounds the memory of a long prefill
 def complete_pages(shared: Shared, layer: int, plan: ExtendPlan, blocks: Array) -> None:
     """Run the cache side for every page that a step completes; ``blocks`` are the request's."""
     size, store, counts = shared.graph.geometry.page_size, shared.store, shared.counters.num_bytes
-    coded = [name for name in shared.graph.geometry.reserved_fields if store.codes(name)]
+    coded = [name for name in shared.graph.geometry.reserved_fields if name in store.codes]
     for start in range(plan.first_full, plan.stop_full, PAGES_AT_ONCE):
         stop = min(start + PAGES_AT_ONCE, plan.stop_full)
         part = blocks[start:stop]
@@ -41,11 +41,6 @@ def store_states(shared: Shared, plan: ExtendPlan, blocks: Array) -> None:
             shared.store.write_blocks(layer, name, complete, values)
 
 
-def advanced_values(graph: Graph, state_pages: Sequence[int]) -> tuple[Node, ...]:
-    """Return the values that the state of a request needs in a step."""
-    return tuple(write.value for write in _writes(graph, state_pages))
-
-
 def state_written(
     view: RowView, values: Mapping[Node, Array], state_pages: Sequence[int]
 ) -> dict[str, Array]:
@@ -58,7 +53,7 @@ def state_written(
     shared, found = view.shared, {}
     types = {state.name: state for state in shared.graph.states}
     complete = view.num_pages if shared.graph.partial_pages else view.num_full
-    for write in _writes(shared.graph, state_pages):
+    for write in advancing_writes(shared.graph, state_pages):
         variable = types[write.target]
         pages = state_pages if variable.is_saved else (complete,) * shared.num_kv_heads
         entries = view.num_pages
@@ -72,7 +67,8 @@ def state_written(
     return found
 
 
-def _writes(graph: Graph, state_pages: Sequence[int]) -> tuple[StateWrite, ...]:
+def advancing_writes(graph: Graph, state_pages: Sequence[int]) -> tuple[StateWrite, ...]:
+    """Return what writes the state of a request in a step; no Save does if it covers no page."""
     saved = {state.name for state in graph.states if state.is_saved}
     advances = any(state_pages)
     return tuple(write for write in graph.state_writes if advances or write.target not in saved)
@@ -81,7 +77,7 @@ def _writes(graph: Graph, state_pages: Sequence[int]) -> tuple[StateWrite, ...]:
 def _covered(view: RowView, name: str, stored: Array, pages: Sequence[int]) -> Array:
     """Return the new values of covered pages; further pages and other heads keep theirs."""
     shared, stop = view.shared, max(pages)
-    held = shared.state.layer(view.request, view.layer).get(name)
+    held = shared.kept.layer(view.request, view.layer).get(name)
     most = stop if held is None else max(stop, min(int(held.shape[1]), view.num_pages))
     if min(pages) == most:
         return stored[:, :most]

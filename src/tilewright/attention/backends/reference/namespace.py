@@ -20,22 +20,6 @@ INTEGER_RANGE = {
     DType.INT8: (-128, 127),
     DType.INT4: (-8, 7),
 }
-NUMPY_DTYPES = {
-    DType.FLOAT32: np.float32,
-    DType.FLOAT16: np.float16,
-    DType.BFLOAT16: ml_dtypes.bfloat16,
-    DType.FLOAT8_E4M3: ml_dtypes.float8_e4m3fn,
-    DType.FLOAT8_E5M2: ml_dtypes.float8_e5m2,
-    DType.INT32: np.int32,
-    DType.INT8: np.int8,
-    DType.INT4: np.int8,  # one element a byte in memory; reports count four bits
-    DType.BOOL: np.bool_,
-}
-TORCH_NAMES = {
-    DType.FLOAT8_E4M3: "float8_e4m3fn",
-    DType.FLOAT8_E5M2: "float8_e5m2",
-    DType.INT4: "int8",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +57,6 @@ class Namespace:
             return self.xp.zeros(shape, dtype=self.dtypes[dtype])  # large pools cost no time yet
         return self.xp.full(shape, value, dtype=self.dtypes[dtype])
 
-    def numpy(self, values: Array) -> Any:
-        return np.asarray(values)
-
     def quiet(self) -> contextlib.AbstractContextManager[None]:
         """IEEE results without warnings: 1/0 is infinite here, and the flow's own business."""
         if self.name == "numpy":
@@ -83,35 +64,32 @@ class Namespace:
         return contextlib.nullcontext()
 
     def _clamped(self, values: Array, dtype: DType) -> Array:
+        """Inside what a type holds; floats become whole numbers towards zero, NaN becomes 0."""
         xp = self.xp
         if dtype in LARGEST_FP8:
             limit = LARGEST_FP8[dtype]
             return xp.clip(xp.astype(values, xp.float32, copy=False), -limit, limit)
         if dtype in INTEGER_RANGE and values.dtype != xp.bool:
-            return self._whole(values, *INTEGER_RANGE[dtype])
+            wide = xp.astype(values, xp.float64)  # which holds every int32
+            wide = xp.where(xp.isnan(wide), xp.zeros_like(wide), xp.trunc(wide))
+            return xp.clip(wide, *INTEGER_RANGE[dtype])
         return values
-
-    def _whole(self, values: Array, low: int, high: int) -> Array:
-        """Towards zero, clamped, NaN as 0; in float64, which holds every int32."""
-        xp = self.xp
-        wide = xp.astype(values, xp.float64)
-        wide = xp.where(xp.isnan(wide), xp.zeros_like(wide), xp.trunc(wide))
-        return xp.clip(wide, low, high)
 
 
 def load_namespace(name: str) -> Namespace:
     """``numpy`` is always there; ``torch`` needs the extra ``bench``."""
     if name == "numpy":
         xp = import_module("array_api_compat.numpy")
-        return Namespace(name, xp, {key: np.dtype(value) for key, value in NUMPY_DTYPES.items()})
+        names = {dtype: dtype.array_name for dtype in DType}
+        narrow = {dtype: getattr(ml_dtypes, name, name) for dtype, name in names.items()}
+        return Namespace(name, xp, {dtype: np.dtype(kind) for dtype, kind in narrow.items()})
     if name != "torch":
         raise AttentionError("namespace", repr(name), "numpy or torch", "choose one of them")
     try:
         xp = import_module("array_api_compat.torch")
     except ModuleNotFoundError as error:
         raise MissingExtraError("namespace torch", str(error.name), "bench") from error
-    found = {dtype: getattr(xp, TORCH_NAMES.get(dtype, dtype.value)) for dtype in DType}
-    return Namespace(name, xp, found)
+    return Namespace(name, xp, {dtype: getattr(xp, dtype.array_name) for dtype in DType})
 
 
 def as_float(xp: Any, x: Array) -> Array:

@@ -71,11 +71,6 @@ class PagedField:
     def num_pages(self) -> int:
         return int(self.blocks.shape[0]) + (self.tail is not None)
 
-    @property
-    def inner(self) -> tuple[int, int]:
-        rows, columns = self.pool.shape[2:]
-        return int(rows), int(columns)
-
     def rows(self, start: int, stop: int) -> Array:
         """Pages ``start .. stop`` in logical order, computed type: [heads, stop - start, r, c]."""
         xp = self.namespace.xp
@@ -99,23 +94,18 @@ class KvReader:
     Under MLA there is no pool of values: a value is the first ``value_dim`` channels of a latent.
     """
 
-    namespace: Namespace
-    keys: Array  # [heads, blocks of the pool, page size, key_dim]
-    values: Array | None
+    keys: PagedField  # codes are those of pages that are complete with ``num_tokens``
+    values: PagedField | None
     value_dim: int
-    dtype: DType
-    blocks: Array  # int64 [pages], physical ids
     num_tokens: int
-    key_codes: PageCodes | None = None  # of pages that are complete with ``num_tokens``
-    value_codes: PageCodes | None = None
 
     @property
-    def num_heads(self) -> int:
-        return int(self.keys.shape[0])
+    def namespace(self) -> Namespace:
+        return self.keys.namespace
 
     @property
     def page_size(self) -> int:
-        return int(self.keys.shape[2])
+        return int(self.keys.pool.shape[2])
 
     @property
     def num_pages(self) -> int:
@@ -123,10 +113,10 @@ class KvReader:
 
     def tile(self, pages: Array) -> tuple[Array, Array]:
         """Keys and values of logical pages [heads, n], computed: [heads, n * page size, width]."""
-        keys = self._gather(self.keys, pages, self.key_codes)
+        keys = self._gather(self.keys, pages)
         if self.values is None:
             return keys, keys[..., : self.value_dim]
-        return keys, self._gather(self.values, pages, self.value_codes)
+        return keys, self._gather(self.values, pages)
 
     def token_valid(self, pages: Array, page_valid: Array) -> Array:
         """Which tokens of a tile are there: bool [heads, n * page size]."""
@@ -136,19 +126,18 @@ class KvReader:
         valid = (position < self.num_tokens) & page_valid[..., None]
         return xp.reshape(valid, (valid.shape[0], -1))
 
-    def _gather(self, pool: Array, pages: Array, codes: PageCodes | None) -> Array:
+    def _gather(self, field: PagedField, pages: Array) -> Array:
         """One take over heads and pages together."""
         xp = self.namespace.xp
-        heads, num_blocks, size, width = pool.shape
+        heads, num_blocks, size, width = field.pool.shape
         offsets = xp.arange(heads, dtype=xp.int64)[:, None] * num_blocks
-        flat = xp.reshape(xp.take(self.blocks, xp.reshape(pages, (-1,))), pages.shape) + offsets
-        rows = xp.take(
-            xp.reshape(pool, (heads * num_blocks, size, width)), xp.reshape(flat, (-1,)), axis=0
-        )
-        tokens = self.namespace.computed(rows, self.dtype)
-        if codes is not None:
+        flat = xp.reshape(xp.take(field.blocks, xp.reshape(pages, (-1,))), pages.shape) + offsets
+        pool = xp.reshape(field.pool, (heads * num_blocks, size, width))
+        rows = xp.take(pool, xp.reshape(flat, (-1,)), axis=0)
+        tokens = self.namespace.computed(rows, field.dtype)
+        if field.codes is not None:
             is_complete = xp.reshape(pages < self.num_tokens // size, (-1, 1, 1))
-            tokens = xp.where(is_complete, codes.read_back(self.namespace, tokens), tokens)
+            tokens = xp.where(is_complete, field.codes.read_back(self.namespace, tokens), tokens)
         return xp.reshape(tokens, (heads, pages.shape[1] * size, width))
 
 

@@ -11,7 +11,7 @@ from tilewright.attention.backends.reference.attend import (
     merge_partials,
     partial_of,
 )
-from tilewright.attention.backends.reference.completion import advanced_values, state_written
+from tilewright.attention.backends.reference.completion import advancing_writes, state_written
 from tilewright.attention.backends.reference.namespace import Array
 from tilewright.attention.backends.reference.op import run_nodes
 from tilewright.attention.backends.reference.op.frame import Frame
@@ -19,25 +19,9 @@ from tilewright.attention.backends.reference.pages import PageLists, every_page,
 from tilewright.attention.backends.reference.shared import Shared
 from tilewright.attention.backends.reference.store import MASS, selection_name
 from tilewright.attention.backends.reference.view import RowSources, RowView
-from tilewright.attention.graph import Branch, Estimate, EstimateOver, Node, Side
+from tilewright.attention.graph import Branch, DType, Estimate, EstimateOver, Node, Side
 from tilewright.attention.ops.selection import ApproxTopK, SelectionOp, TopK
 from tilewright.attention.planner import Reserved, RowBudget, RowPath, StateAdvance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowPlan:
-    """What the plan of the step says about one request: a path and a budget for each KV head."""
-
-    paths: tuple[RowPath, ...]
-    budgets: tuple[RowBudget, ...]
-    reads_whole: tuple[bool, ...]  # the plan makes the head dense, whatever the flow selects
-    state_pages: tuple[int, ...]  # pages, from the first on, whose state the Saves of a head write
-    reserved: Reserved
-    step: int
-    scale: float
-    want_mass: bool
-    reuse: bool  # the last selection serves this step too
-    keep_selections: bool  # a later step may ask for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +34,20 @@ class RowResult:
     kept: Mapping[str, Array]  # what the next step finds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One token of one request in one layer; ``inputs`` are those of the flow, for this token."""
+    """One token of one request in one layer, with what the plan of the step says about it."""
 
     view: RowView
-    inputs: dict[str, Array]
-    plan: RowPlan
+    inputs: dict[str, Array]  # those of the flow, for this token
+    paths: tuple[RowPath, ...]  # of each KV head, as those below
+    budgets: tuple[RowBudget, ...]
+    reads_whole: tuple[bool, ...]  # the plan makes the head dense, whatever the flow selects
+    state_pages: tuple[int, ...]  # pages, from the first on, whose state the Saves of a head write
+    reserved: Reserved
+    step: int
+    want_mass: bool
+    reuse: bool  # the last selection serves this step too
 
     @property
     def shared(self) -> Shared:
@@ -80,7 +71,7 @@ class Row:
         if self._is_dense():
             return every_page(self.xp, self.shared.num_kv_heads, self.view.num_pages)
         roots = [branch.selection for branch in self.branches if branch.selection is not None]
-        values = self._run([] if self.plan.reuse else roots, with_state=False)
+        values = self._run([] if self.reuse else roots, with_state=False)
         return self._union_of([self._selection(values, i) for i in range(len(self.branches))])
 
     def scores(self) -> Array | None:
@@ -100,10 +91,10 @@ class Row:
 
         The plan says so, or a budget for every page makes the output plain dense attention.
         """
-        if all(self.plan.reads_whole):
+        if all(self.reads_whole):
             return True
         (branch, *others) = self.branches
-        fits = all(path is RowPath.FITS for path in self.plan.paths)
+        fits = all(path is RowPath.FITS for path in self.paths)
         if not fits or others or branch.selection is None or branch.gate is not None:
             return False
         op = branch.selection.op
@@ -112,29 +103,28 @@ class Row:
         return planned and (estimate is None or estimate.over == EstimateOver.UNSELECTED)
 
     def _attend_dense(self) -> RowResult:
-        view, plan, xp = self.view, self.plan, self.xp
-        for path in plan.paths:
-            self.shared.counters.count_dense(path.value)
+        view, xp = self.view, self.xp
+        self.shared.counters.dense_rows.update(path.value for path in self.paths)
         lists = every_page(xp, self.shared.num_kv_heads, view.num_pages)
-        follows = plan.paths[0] is not RowPath.SKIPPED  # the flow lives in this layer
-        partial, mass = self._read(lists, want_mass=plan.want_mass and follows)
+        follows = self.paths[0] is not RowPath.SKIPPED  # the flow lives in this layer
+        partial, mass = self._read(lists, want_mass=self.want_mass and follows)
         self._count_read(lists)
         kept: dict[str, Array] = {}
         if follows:
-            kept |= state_written(view, self._run([]), plan.state_pages)
+            kept |= state_written(view, self._run([]), self.state_pages)
         if mass is not None:
             kept[MASS] = mass
         return RowResult(partial.output(xp), partial.log_sum_exp(xp), lists, kept)
 
     def _attend_selected(self) -> RowResult:
-        plan, branches, xp = self.plan, self.branches, self.xp
+        branches, xp = self.branches, self.xp
         values = self._run(
             node
             for branch in branches
             for node in branch.parts().values()
-            if not (plan.reuse and node is branch.selection)
+            if not (self.reuse and node is branch.selection)
         )
-        kept = state_written(self.view, values, plan.state_pages)
+        kept = state_written(self.view, values, self.state_pages)
         output, mass, partial, listed = None, None, None, []
         selections = [self._selection(values, index) for index in range(len(branches))]
         for index, (branch, selected) in enumerate(zip(branches, selections, strict=True)):
@@ -146,23 +136,22 @@ class Row:
             output = part if output is None else output + part
             if branch_mass is not None:
                 mass = branch_mass if mass is None else mass + branch_mass
-            if plan.keep_selections and selected is not None:
+            if self.shared.spec.update_interval > 1 and selected is not None:  # it serves again
                 kept[selection_name(index)] = selected
         only = partial if len(branches) == 1 and branches[0].gate is None else None
         lse = None if only is None else only.log_sum_exp(xp)
-        if any(plan.reads_whole) and (only is None or branches[0].estimate is not None):
+        if any(self.reads_whole) and (only is None or branches[0].estimate is not None):
             output, lse, mass = self._with_whole_heads(output, lse, mass)
-        if plan.want_mass and mass is not None:
+        if self.want_mass and mass is not None:
             kept[MASS] = mass
-        read = listed[0] if len(branches) == 1 else None
-        lists = self._union_of(selections) if read is None else read
+        lists = (listed[0] if len(branches) == 1 else None) or self._union_of(selections)
         self._count_selected(lists)
         return RowResult(output, lse, lists, kept)
 
     def _read(self, lists: PageLists, *, want_mass: bool) -> tuple[Partial, Array | None]:
         """Attend to listed pages; masses are [heads, pages, 1, query heads]."""
         query = self.inputs["q"][:, 0]
-        reader, scale = self.view.reader, self.plan.scale
+        reader, scale = self.view.reader, self.shared.scale
         partial, mass = attend_pages(reader, query, lists, scale, want_mass=want_mass)
         if mass is None:
             return partial, None
@@ -181,8 +170,8 @@ class Row:
         """
         xp = self.xp
         lists = every_page(xp, self.shared.num_kv_heads, self.view.num_pages)
-        dense, dense_mass = self._read(lists, want_mass=self.plan.want_mass)
-        whole = xp.reshape(xp.asarray(self.plan.reads_whole), (-1, 1, 1))
+        dense, dense_mass = self._read(lists, want_mass=self.want_mass)
+        whole = xp.reshape(xp.asarray(self.reads_whole), (-1, 1, 1))
         output = xp.where(whole, dense.output(xp), output)
         if lse is not None:
             lse = xp.where(whole[:, :, 0], dense.log_sum_exp(xp), lse)
@@ -192,9 +181,9 @@ class Row:
 
     def _run(self, roots: Iterable[Node], *, with_state: bool = True) -> dict[Node, Array]:
         """Return the wanted nodes, and what the state needs."""
-        shared, plan = self.shared, self.plan
-        writes = advanced_values(shared.graph, plan.state_pages) if with_state else ()
-        wanted = (*roots, *writes)
+        shared = self.shared
+        writes = advancing_writes(shared.graph, self.state_pages) if with_state else ()
+        wanted = (*roots, *(write.value for write in writes))
         if not wanted:
             return {}
         frame = Frame(
@@ -204,27 +193,27 @@ class Row:
             num_heads=shared.num_kv_heads,
             pages=self.view.pages,
             layer=self.view.layer,
-            step=plan.step,
-            reserved=plan.reserved,
-            budgets=plan.budgets,
+            step=self.step,
+            reserved=self.reserved,
+            budgets=self.budgets,
             counters=shared.counters,
         )
         return run_nodes(wanted, frame, RowSources(self.view, self.inputs), shared.evaluators)
 
     def _selection(self, values: Mapping[Node, Array], index: int) -> Array | None:
         """Return bools [heads, pages, 1, query heads or 1] of a branch, reserved pages included."""
-        plan, xp, num_pages = self.plan, self.xp, self.view.num_pages
+        xp, num_pages = self.xp, self.view.num_pages
         node = self.branches[index].selection
         if node is None:
             return None
-        if plan.reuse:
+        if self.reuse:
             self.shared.counters.reused_selections += 1
-            chosen = self.view.selection(selection_name(index), node.type.shape[1])
+            chosen = self.view.kept(selection_name(index), node.type.shape[1], DType.BOOL)
         else:
             chosen = values[node]
         page = xp.reshape(xp.arange(num_pages), (1, -1, 1, 1))
-        ends = (page < plan.reserved.first) | (page >= num_pages - plan.reserved.last)
-        whole = xp.reshape(xp.asarray(plan.reads_whole), (-1, 1, 1, 1))
+        ends = (page < self.reserved.first) | (page >= num_pages - self.reserved.last)
+        whole = xp.reshape(xp.asarray(self.reads_whole), (-1, 1, 1, 1))
         shape = (self.shared.num_kv_heads, num_pages, 1, node.type.shape[1])
         return xp.broadcast_to(chosen | ends | whole, shape)
 
@@ -237,7 +226,7 @@ class Row:
         mass, lists = None, None
         if selected is not None:
             lists = list_pages(xp, selected)
-            partial, mass = self._read(lists, want_mass=self.plan.want_mass)
+            partial, mass = self._read(lists, want_mass=self.want_mass)
             self._count_read(lists)
         if branch.estimate is not None:
             estimated = self._estimated(branch.estimate, values, selected)
@@ -275,7 +264,7 @@ class Row:
         xp, store, num_full = self.xp, self.shared.store, self.view.num_full
         pages, staged = sum(lists.counts), 0
         names = self.shared.graph.geometry.reserved_fields
-        if num_full < self.view.num_pages and any(map(store.codes, names)):
+        if num_full < self.view.num_pages and any(name in store.codes for name in names):
             staged = int(xp.sum(xp.astype(lists.valid & (lists.pages >= num_full), xp.int64)))
         counters = self.shared.counters
         counters.pages_read += pages
@@ -283,12 +272,12 @@ class Row:
         counters.num_bytes.kv_read += staged * store.block_bytes(names, is_staged=True)
 
     def _count_selected(self, lists: PageLists) -> None:
-        plan, counters = self.plan, self.shared.counters
-        for path, advanced, count in zip(plan.paths, plan.state_pages, lists.counts, strict=True):
+        counters = self.shared.counters
+        for path, advanced, count in zip(self.paths, self.state_pages, lists.counts, strict=True):
             if path is RowPath.SPARSE:
                 counters.sparse_rows += 1
             else:
-                counters.count_dense(path.value)
+                counters.dense_rows[path.value] += 1
             counters.pages_scored += self._num_scored(advanced)
             counters.pages_selected += count
 
@@ -298,9 +287,9 @@ class Row:
         Where state advances as in Vortex, those are the ``advanced`` pages: none in a head that
         the plan makes dense while others of its request select.
         """
-        graph, plan = self.shared.graph, self.plan
+        graph = self.shared.graph
         if graph.has_saves and self.shared.spec.plan.state_advance is StateAdvance.VORTEX:
             return advanced
         if graph.states:
             return self.view.num_pages
-        return 0 if plan.reuse else max(self.view.num_pages - plan.reserved.total, 0)
+        return 0 if self.reuse else max(self.view.num_pages - self.reserved.total, 0)

@@ -1,5 +1,6 @@
 """A session: requests that share a paged cache and are decoded under one flow."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 
@@ -20,7 +21,7 @@ from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.flow import ImportNames, build_vflow, trace_flow
 from tilewright.attention.flow.config import VortexConfig, check_layers_skip
 from tilewright.attention.graph import DType, Geometry, Graph, Op
-from tilewright.attention.paging import Admission, ExtendPlan, Pager, StateStore
+from tilewright.attention.paging import Admission, ExtendPlan, Pager, PagingSpec, StateStore
 from tilewright.attention.passes import optimize_graph
 from tilewright.attention.planner import plan_spec_of
 from tilewright.attention.utils import resolve_dtype
@@ -28,7 +29,7 @@ from tilewright.errors import SpecError, TilewrightError
 from tilewright.models import MlaShape, ModelShape
 
 
-class Session:
+class Session(Shared):
     """Executes a flow's graph on NumPy or torch. Results define what the flow means.
 
     A row's result depends on that row alone: not on batch mates, their order, physical pages, how a
@@ -44,110 +45,101 @@ class Session:
         page_order: Sequence[int] | None = None,
         evaluators: Mapping[type[Op], Evaluator] = EVALUATORS,
     ) -> None:
-        paging = spec.paging(graph.geometry)
+        block_size = graph.geometry.page_size  # of the graph; pages of the pool have several
+        paging = PagingSpec(
+            num_pages=spec.num_pages,
+            page_size=block_size * spec.blocks_per_page,
+            block_size=block_size,
+        )
         arrays = load_namespace(namespace)
-        self._shared = Shared(
+        super().__init__(
             graph=graph,
             spec=spec,
             namespace=arrays,
             pager=Pager(paging, order=page_order),
             store=PoolStore(graph, paging, arrays, (spec.num_layers, spec.num_kv_heads)),
-            state=StateStore(kept_fields(graph, arrays), namespace=arrays.xp),
+            kept=StateStore(kept_fields(graph, arrays), namespace=arrays.xp),
             counters=Counters(),
             scale=spec.scale_for(graph.geometry),
             evaluators=evaluators,
         )
 
     @property
-    def graph(self) -> Graph:
-        """The flow that it executes."""
-        return self._shared.graph
-
-    @property
-    def counters(self) -> Counters:
-        return self._shared.counters
-
-    @property
-    def pager(self) -> Pager:
-        """For reading: tables, free pages, integrity."""
-        return self._shared.pager
-
-    @property
-    def store(self) -> PoolStore:
-        """The arrays behind the pages."""
-        return self._shared.store
-
-    @property
     def state_bytes(self) -> int:
         """Bytes that are private to requests."""
-        return self._shared.state.num_bytes
+        return self.kept.num_bytes
 
     def admit(self, request: str, tokens: Iterable[int]) -> Admission:
         """Open a request on its prompt. Tokens beyond ``hit_tokens`` go through `begin`."""
-        admission = self._shared.pager.admit(request, tokens)
-        self._shared.progress[request] = RequestProgress(0, admission.hit_tokens)
+        admission = self.pager.admit(request, tokens)
+        self.progress[request] = RequestProgress(0, admission.hit_tokens)
         return admission
 
     def begin(self, tokens: Mapping[str, Sequence[int]], *, prompt: bool = False) -> Step:
         """Start a step with new tokens of some requests: a piece of prompt, or decode."""
-        shared = self._shared
         for request, added in tokens.items():
-            shared.check_at_rest(request)
+            self.check_at_rest(request)
             if len(added) == 0:
                 fix = "leave the request out"
                 raise request_error(request, "no tokens", "one or more", fix)
         plans = self._extend_all(tokens)
+        written = frozenset(write.target for write in self.graph.field_writes)
         for plan in plans.values():
-            if prompt:
-                self._forget_running_state(plan)
-            shared.store.make_ready(plan)
-        return Step(shared, plans, prompt=prompt)
+            if prompt:  # completes pages without a step: their state starts afresh
+                self.kept.truncate(plan.request, plan.first_full, written)
+            self.store.make_ready(plan)
+        return Step(self, plans, prompt=prompt)
 
     def _extend_all(self, tokens: Mapping[str, Sequence[int]]) -> dict[str, ExtendPlan]:
         """Places for all new tokens; if one request finds no room, none of them has grown."""
         plans: dict[str, ExtendPlan] = {}
         try:
             for request, added in tokens.items():
-                plans[request] = self._shared.pager.extend(request, added)
+                plans[request] = self.pager.extend(request, added)
         except TilewrightError:
             for request, plan in plans.items():
-                self._shared.store.make_ready(plan)  # a copied page is the request's from now on
-                self._shared.pager.truncate(request, plan.first_token)
+                self.store.make_ready(plan)  # a copied page is the request's from now on
+                self.pager.truncate(request, plan.first_token)
             raise
         return plans
 
     def fork(self, parent: str, child: str) -> None:
         """A second request with the parent's past: pages are shared, state is its own."""
-        self._shared.check_at_rest(parent)
-        self._shared.pager.fork(parent, child)
-        self._shared.copy_request(parent, child)
+        self.check_at_rest(parent)
+        self.pager.fork(parent, child)
+        self.kept.copy_request(parent, child)
+        self.progress[child] = self.progress[parent]
+        for name, layer in [key for key in self.journal if key[0] == parent]:
+            entries = self.journal[name, layer]
+            self.journal[child, layer] = deque(entries, maxlen=self.spec.rewind_window)
 
     def rewind(self, request: str, num_tokens: int) -> None:
         """Take back the decode tokens from ``num_tokens`` on, with all that they changed."""
-        self._shared.check_at_rest(request)
-        table, progress = self._shared.pager.table(request), self._shared.progress[request]
+        self.check_at_rest(request)
+        table, progress = self.pager.table(request), self.progress[request]
         if not progress.first_decode <= num_tokens <= table.num_tokens:
             found = f"a rewind to token {num_tokens}"
             expected = f"{progress.first_decode}..{table.num_tokens}, the decoded ones"
             raise request_error(request, found, expected, "release it and admit it again")
         taken = table.num_tokens - num_tokens
-        self._shared.rewind(request, num_tokens)
-        self._shared.pager.truncate(request, num_tokens)
-        self._shared.progress[request] = RequestProgress(
-            progress.steps - taken, progress.first_decode
-        )
+        self.take_back(request, num_tokens)
+        self.progress[request] = RequestProgress(progress.steps - taken, progress.first_decode)
 
     def release(self, request: str) -> None:
         """Close a request; its complete pages stay findable."""
-        self._shared.pager.release(request)
-        self._shared.forget(request)
+        self.pager.release(request)
+        self.kept.take_request(request)
+        for by_request in (self.progress, self.waiting, self.open_steps):
+            by_request.pop(request, None)
+        for key in [key for key in self.journal if key[0] == request]:
+            del self.journal[key]
 
     def suspend(self, request: str) -> Suspended:
         """Give back the pages of a request and return what it needs to come back."""
-        self._shared.check_at_rest(request)
-        progress = self._shared.progress[request]
-        tokens = tuple(self._shared.pager.table(request).tokens)
-        layers = dict(self._shared.state.take_request(request))
+        self.check_at_rest(request)
+        progress = self.progress[request]
+        tokens = tuple(self.pager.table(request).tokens)
+        layers = dict(self.kept.take_request(request))
         self.release(request)
         return Suspended(tokens, layers, progress)
 
@@ -158,7 +150,7 @@ class Session:
         request goes on with the state that it had.
         """
         admission = self.admit(request, suspended.tokens)
-        self._shared.waiting[request] = suspended
+        self.waiting[request] = suspended
         return admission
 
     def field(self, request: str, layer: int, name: str) -> Array:
@@ -171,25 +163,35 @@ class Session:
 
     def snapshot(self) -> SessionSnapshot:
         """Everything but the counters, between steps."""
-        self._shared.check_at_rest()
-        return self._shared.snapshot()
+        self.check_at_rest()
+        return SessionSnapshot(
+            self.pager.snapshot(),
+            self.store.snapshot(),
+            self.kept.snapshot(),
+            dict(self.progress),
+            {key: tuple(entries) for key, entries in self.journal.items()},
+            dict(self.waiting),
+        )
 
     def restore(self, snapshot: SessionSnapshot) -> None:
         """Go back to a snapshot of this session; the snapshot stays usable."""
-        self._shared.restore(snapshot)
+        self.pager.restore(snapshot.pager)
+        self.store.restore(snapshot.store)
+        self.kept.restore(snapshot.state)
+        for changing in (self.progress, self.waiting, self.open_steps, self.journal):
+            changing.clear()
+        self.progress.update(snapshot.progress)
+        self.waiting.update(snapshot.waiting)
+        for key, entries in snapshot.journal.items():
+            self.journal[key] = deque(entries, maxlen=self.spec.rewind_window)
 
     def check_integrity(self) -> None:
-        self._shared.pager.check_integrity()
+        self.pager.check_integrity()
 
     def _view(self, request: str, layer: int) -> RowView:
-        table = self._shared.pager.table(request)
-        blocks = self._shared.namespace.xp.asarray(table.block_ids())
-        return RowView(self._shared, request, layer, blocks, table.num_tokens)
-
-    def _forget_running_state(self, plan: ExtendPlan) -> None:
-        """A piece of prompt completes pages without a step: their state starts afresh."""
-        written = {write.target for write in self._shared.graph.field_writes}
-        self._shared.state.truncate(plan.request, plan.first_full, frozenset(written))
+        table = self.pager.table(request)
+        blocks = self.namespace.xp.asarray(table.block_ids())
+        return RowView(self, request, layer, blocks, table.num_tokens)
 
 
 def session_of_config(
@@ -218,7 +220,7 @@ def session_of_config(
     page_size = config.page_size or config.block_size
     tokens = shape.context if config.max_seq_lens == -1 else config.max_seq_lens
     spec = SessionSpec(
-        num_kv_heads=1 if isinstance(shape, MlaShape) else shape.kv_heads,
+        num_kv_heads=shape.kv_heads,
         num_pages=num_requests * -(-tokens // page_size),
         num_layers=shape.layers,
         blocks_per_page=page_size // config.block_size,

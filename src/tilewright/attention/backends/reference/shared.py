@@ -1,4 +1,4 @@
-"""What a session is built for and holds; its steps and rows work on it."""
+"""What a session is built for and shares with its steps and rows."""
 
 import math
 from collections import deque
@@ -9,7 +9,7 @@ from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.op.frame import Counters, Evaluator
 from tilewright.attention.backends.reference.store import PoolStore
 from tilewright.attention.graph import FlowKind, Geometry, Graph, Op
-from tilewright.attention.paging import Pager, PagingSpec, StateStore
+from tilewright.attention.paging import Pager, StateStore
 from tilewright.attention.planner import PlanSpec
 from tilewright.errors import AttentionError
 
@@ -34,21 +34,11 @@ class SessionSpec:
 
     def __post_init__(self) -> None:
         for name in ("num_kv_heads", "num_layers", "blocks_per_page", "update_interval"):
-            self._check(name, least=1)
-        self._check("rewind_window", least=0)
-
-    def _check(self, name: str, *, least: int) -> None:
-        value = getattr(self, name)
-        if value < least:
-            raise AttentionError(f"session.{name}", str(value), f">= {least}", "raise it")
-
-    def paging(self, geometry: Geometry) -> PagingSpec:
-        """The graph's pages are blocks here: pages of the pool may hold several of them."""
-        return PagingSpec(
-            num_pages=self.num_pages,
-            page_size=geometry.page_size * self.blocks_per_page,
-            block_size=geometry.page_size,
-        )
+            if (value := getattr(self, name)) < 1:
+                raise AttentionError(f"session.{name}", str(value), ">= 1", "raise it")
+        if self.rewind_window < 0:
+            where, found = "session.rewind_window", str(self.rewind_window)
+            raise AttentionError(where, found, ">= 0", "raise it")
 
     def scale_for(self, geometry: Geometry) -> float:
         if geometry.kind is FlowKind.MLA and self.num_kv_heads != 1:
@@ -95,16 +85,19 @@ class SessionSnapshot:
     waiting: Mapping[str, Suspended]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shared:
-    """Graph and sizes are fixed; pager, arrays, state, progress and counters change."""
+    """What a session has in common with its steps and rows.
+
+    Graph and sizes are fixed; pager, arrays, what is kept, progress and counters change.
+    """
 
     graph: Graph
     spec: SessionSpec
     namespace: Namespace
     pager: Pager
     store: PoolStore
-    state: StateStore
+    kept: StateStore
     counters: Counters
     scale: float
     evaluators: Mapping[type[Op], Evaluator]
@@ -120,16 +113,16 @@ class Shared:
     def remember(self, request: str, layer: int, num_tokens: int) -> None:
         """Note what is kept before the token at ``num_tokens``, for a rewind."""
         entries = self.journal.setdefault((request, layer), deque(maxlen=self.spec.rewind_window))
-        entries.append(Before(num_tokens, self.state.layer(request, layer)))
+        entries.append(Before(num_tokens, self.kept.layer(request, layer)))
 
-    def rewind(self, request: str, num_tokens: int) -> None:
-        """Put back what every layer kept before the token at ``num_tokens``, and forget later."""
+    def take_back(self, request: str, num_tokens: int) -> None:
+        """Take back the tokens from ``num_tokens`` on; every layer keeps what it kept before."""
         found = {}
         for layer in range(self.spec.num_layers):
             entries = self.journal.get((request, layer), deque())
             later = [entry for entry in entries if entry.num_tokens >= num_tokens]
             lost = later[0].num_tokens > num_tokens if later else not entries
-            if lost and self.state.layer(request, layer):
+            if lost and self.kept.layer(request, layer):
                 what = f"a rewind to token {num_tokens}"
                 expected = f"at most {self.spec.rewind_window} tokens back"
                 fix = "build the session with a larger rewind_window"
@@ -140,23 +133,8 @@ class Shared:
             entries = self.journal[request, layer]
             while entries and entries[-1].num_tokens >= num_tokens:
                 entries.pop()
-            self.state.set_layer(request, layer, before.values)
-
-    def copy_request(self, source: str, target: str) -> None:
-        self.state.copy_request(source, target)
-        self.progress[target] = self.progress[source]
-        for name, layer in [key for key in self.journal if key[0] == source]:
-            self.journal[target, layer] = deque(
-                self.journal[name, layer], maxlen=self.spec.rewind_window
-            )
-
-    def forget(self, request: str) -> None:
-        self.state.take_request(request)
-        self.progress.pop(request, None)
-        self.waiting.pop(request, None)
-        self.open_steps.pop(request, None)
-        for key in [key for key in self.journal if key[0] == request]:
-            del self.journal[key]
+            self.kept.set_layer(request, layer, before.values)
+        self.pager.truncate(request, num_tokens)
 
     def wake(self, request: str) -> None:
         """Give a resumed request its state back once all of its tokens are there again."""
@@ -164,7 +142,7 @@ class Shared:
         table = self.pager.table(request)
         if suspended is not None and table.num_tokens >= len(suspended.tokens):
             del self.waiting[request]
-            self.state.put_request(request, suspended.layers)
+            self.kept.put_request(request, suspended.layers)
             self.progress[request] = suspended.progress
 
     def check_at_rest(self, *requests: str) -> None:
@@ -173,27 +151,6 @@ class Shared:
             if request in self.open_steps:
                 found, fix = "a step that has not ended", "finish or cancel the step"
                 raise request_error(request, found, "a request between steps", fix)
-
-    def snapshot(self) -> SessionSnapshot:
-        return SessionSnapshot(
-            self.pager.snapshot(),
-            self.store.snapshot(),
-            self.state.snapshot(),
-            dict(self.progress),
-            {key: tuple(entries) for key, entries in self.journal.items()},
-            dict(self.waiting),
-        )
-
-    def restore(self, snapshot: SessionSnapshot) -> None:
-        self.pager.restore(snapshot.pager)
-        self.store.restore(snapshot.store)
-        self.state.restore(snapshot.state)
-        for changing in (self.progress, self.waiting, self.open_steps, self.journal):
-            changing.clear()
-        self.progress.update(snapshot.progress)
-        self.waiting.update(snapshot.waiting)
-        for key, entries in snapshot.journal.items():
-            self.journal[key] = deque(entries, maxlen=self.spec.rewind_window)
 
 
 def request_error(request: str, found: str, expected: str, fix: str) -> AttentionError:

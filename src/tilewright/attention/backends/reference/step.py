@@ -1,27 +1,39 @@
 """One step of a session: new tokens of some requests, layer by layer."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tilewright.attention.backends.reference.attend import attend_causal
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.attention.backends.reference.attend import Partial, attend_causal, merge_partials
 from tilewright.attention.backends.reference.completion import complete_pages, store_states
-from tilewright.attention.backends.reference.namespace import Array
+from tilewright.attention.backends.reference.namespace import Array, Namespace
 from tilewright.attention.backends.reference.pages import PageLists, every_page
-from tilewright.attention.backends.reference.row import Row, RowPlan, RowResult
+from tilewright.attention.backends.reference.row import Row, RowResult
 from tilewright.attention.backends.reference.shared import RequestProgress, Shared, request_error
-from tilewright.attention.backends.reference.step_arrays import (
-    StepOutput,
-    checked_array,
-    checked_inputs,
-    checked_query,
-    gather_rows,
-)
 from tilewright.attention.backends.reference.store import prompt_mass_name, selection_name
 from tilewright.attention.backends.reference.view import RowView
 from tilewright.attention.graph import FlowKind
 from tilewright.attention.ops.leaf import prompt_windows, wants_mass
 from tilewright.attention.paging import ExtendPlan
 from tilewright.attention.planner import RowFacts, plan_step, rows_read_whole, state_pages
+from tilewright.errors import AttentionError
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """What attention gave one request: [tokens, heads, query heads, value_dim] and [.., heads]."""
+
+    output: Array
+    log_sum_exp: Array | None  # None: several softmaxes were added
+    lists: tuple[PageLists, ...]  # pages read, by token
+
+    def pages(self, token: int, head: int) -> npt.NDArray[np.int64]:
+        """Logical pages that a token read in a KV head, ascending."""
+        found = self.lists[token]
+        return np.asarray(found.pages[head, : found.counts[head]])
 
 
 class Step:
@@ -83,7 +95,14 @@ class Step:
         for token in range(longest):
             now = {name: given[name] for name in given if token < self._plan(name).num_tokens}
             for request, row in self._rows(layer, token, now).items():
-                results[request].append(self._attend_row(row))
+                if (request, layer) not in self._written:
+                    found = f"no keys of layer {layer}"
+                    raise request_error(request, found, "keys first", "write them")
+                self._shared.remember(request, layer, row.view.num_tokens - 1)
+                result = row.attend()
+                if result.kept:
+                    self._shared.kept.write(request, layer, result.kept)
+                results[request].append(result)
         return {
             request: gather_rows(self._shared.namespace, rows, (residual or {}).get(request))
             for request, rows in results.items()
@@ -136,7 +155,7 @@ class Step:
                     view.prompt_reader, query, num_tokens - wanted, shared.scale, want_mass=True
                 )
             kept[prompt_mass_name(window)] = None if mass is None else mass[:, :, None, :]
-        shared.state.write(request, layer, kept)
+        shared.kept.write(request, layer, kept)
 
     def finish(self) -> None:
         """End the step. Every layer must have been written for every request."""
@@ -155,7 +174,12 @@ class Step:
         for request, plan in self._plans.items():
             store_states(shared, plan, self._blocks[request])
             shared.pager.publish(request)
-            self._advance(request, plan)
+            now, stop = shared.progress[request], plan.first_token + plan.num_tokens
+            shared.progress[request] = (
+                RequestProgress(now.steps, stop)
+                if self._prompt
+                else RequestProgress(now.steps + plan.num_tokens, now.first_decode)
+            )
             shared.wake(request)
             del shared.open_steps[request]
 
@@ -163,18 +187,8 @@ class Step:
         """Take back the step: its tokens, and what they changed in the requests' state."""
         for request in self._plans:
             plan = self._plan(request)
-            self._shared.rewind(request, plan.first_token)
-            self._shared.pager.truncate(request, plan.first_token)
+            self._shared.take_back(request, plan.first_token)
             del self._shared.open_steps[request]
-
-    def _advance(self, request: str, plan: ExtendPlan) -> None:
-        progress = self._shared.progress[request]
-        stop = plan.first_token + plan.num_tokens
-        if self._prompt:
-            now = RequestProgress(progress.steps, stop)
-        else:
-            now = RequestProgress(progress.steps + plan.num_tokens, progress.first_decode)
-        self._shared.progress[request] = now
 
     def _rows(
         self, layer: int, token: int, given: Mapping[str, Mapping[str, Array]]
@@ -195,32 +209,20 @@ class Step:
         found = {}
         for index, (request, inputs) in enumerate(given.items()):
             rows = slice(index * heads, (index + 1) * heads)
-            kept = shared.state.layer(request, layer)
-            row_plan = RowPlan(
+            kept = shared.kept.layer(request, layer)
+            found[request] = Row(
+                view=self._view(layer, request, counts[request]),
+                inputs={name: values[token][:, None] for name, values in inputs.items()},
                 paths=plan.paths[rows],
                 budgets=plan.budgets[rows],
                 reads_whole=reads_whole[rows],
                 state_pages=tuple(pages[rows]),
                 reserved=plan.reserved,
                 step=steps[request],
-                scale=shared.scale,
                 want_mass=self._want_mass,
                 reuse=steps[request] % interval != 0 and selection_name(0) in kept,
-                keep_selections=interval > 1,
             )
-            of_token = {name: values[token][:, None] for name, values in inputs.items()}
-            found[request] = Row(self._view(layer, request, counts[request]), of_token, row_plan)
         return found
-
-    def _attend_row(self, row: Row) -> RowResult:
-        request, layer = row.view.request, row.view.layer
-        if (request, layer) not in self._written:
-            raise request_error(request, f"no keys of layer {layer}", "keys first", "write them")
-        self._shared.remember(request, layer, row.view.num_tokens - 1)
-        result = row.attend()
-        if result.kept:
-            self._shared.state.write(request, layer, result.kept)
-        return result
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, dict[str, Array]]:
         return {
@@ -239,3 +241,56 @@ class Step:
         if self._shared.open_steps.get(request) is not self:
             raise request_error(request, "a step that has ended", "an open one", "begin another")
         return self._plans[request]
+
+
+def checked_array(shared: Shared, where: str, values: Any, shape: tuple[int, ...]) -> Array:
+    array = shared.namespace.array(values)
+    if tuple(array.shape) != shape:
+        raise AttentionError(where, f"shape {tuple(array.shape)}", f"{shape}", "reshape it")
+    return array
+
+
+def checked_inputs(shared: Shared, request: str, found: Any, num_tokens: int) -> dict[str, Array]:
+    """Every input that the flow declares: [tokens, heads, r, c]. An array alone is the query."""
+    given = found if isinstance(found, Mapping) else {"q": found}
+    declared = dict(shared.graph.inputs)
+    if set(given) != set(declared):
+        found_text = f"inputs {sorted(given)}"
+        raise request_error(request, found_text, f"{sorted(declared)}", "pass these")
+    inputs = {}
+    for name, value_type in declared.items():
+        shape = (num_tokens, shared.num_kv_heads, *value_type.shape)
+        array = checked_array(shared, f"request {request!r} {name}", given[name], shape)
+        inputs[name] = shared.namespace.rounded(array, value_type.dtype)
+    return inputs
+
+
+def checked_query(shared: Shared, request: str, queries: Any, num_tokens: int) -> Array:
+    """Queries of prompt tokens: [tokens, heads, query heads, key_dim]."""
+    geometry = shared.graph.geometry
+    shape = (num_tokens, shared.num_kv_heads, geometry.query_heads, geometry.key_dim)
+    array = checked_array(shared, f"request {request!r} q", queries, shape)
+    return shared.namespace.rounded(array, geometry.query_dtype)
+
+
+def gather_rows(
+    namespace: Namespace, rows: list[RowResult], residual: tuple[Any, Any] | None
+) -> StepOutput:
+    """The tokens of one request together, merged with attention over tokens kept elsewhere."""
+    xp = namespace.xp
+    output = xp.stack([row.output for row in rows], axis=0)
+    sums = [row.log_sum_exp for row in rows]
+    lse = None if any(found is None for found in sums) else xp.stack(sums, axis=0)
+    lists = tuple(row.read for row in rows)
+    if residual is None:
+        return StepOutput(output, lse, lists)
+    if lse is None:
+        raise AttentionError(
+            "residual", "an output of several softmaxes", "one softmax", "merge it outside"
+        )
+    with namespace.quiet():
+        other, other_lse = (namespace.array(part) for part in residual)
+        merged = merge_partials(
+            xp, Partial.from_output(output, lse, xp), Partial.from_output(other, other_lse, xp)
+        )
+        return StepOutput(merged.output(xp), merged.log_sum_exp(xp), lists)

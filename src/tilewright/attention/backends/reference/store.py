@@ -1,15 +1,13 @@
 """The arrays behind the pages: keys, values and summaries of every layer; states by name."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tilewright.attention.backends.generated import started_states
+from tilewright.attention.backends.generated import pooled
 from tilewright.attention.backends.reference.namespace import Array, Namespace
-from tilewright.attention.backends.reference.pages import STAGED_DTYPE, PageCodes, page_codes_of
-from tilewright.attention.graph import DType, Field, Graph, StateVar
+from tilewright.attention.backends.reference.pages import STAGED_DTYPE, PagedField, page_codes_of
+from tilewright.attention.graph import DType, Graph
 from tilewright.attention.ops.leaf import prompt_windows
 from tilewright.attention.paging import ExtendPlan, PagingSpec, StateField
 
@@ -64,18 +62,18 @@ class PoolStore:
         """``sizes`` are the numbers of layers and of KV heads."""
         self._paging = paging
         self._namespace = namespace
-        kept: tuple[Field | StateVar, ...] = (*graph.fields, *started_states(graph))
+        kept = pooled(graph).values()
         self._initial = {item.name: item.initial for item in kept}
-        self._codes = page_codes_of(graph.geometry)
-        self._dtypes = {
-            item.name: STAGED_DTYPE if item.name in self._codes else item.type.dtype
-            for item in kept
+        self.codes = page_codes_of(graph.geometry)
+        """How complete blocks of a field are kept, if not as ``dtypes`` says."""
+        self.dtypes = {
+            item.name: STAGED_DTYPE if item.name in self.codes else item.type.dtype for item in kept
         }
         num_layers, *leading = *sizes, paging.num_blocks
         self._layers: list[dict[str, Array]] = [
             {
                 item.name: namespace.full(
-                    (*leading, *item.type.shape), item.initial, self._dtypes[item.name]
+                    (*leading, *item.type.shape), item.initial, self.dtypes[item.name]
                 )
                 for item in kept
             }
@@ -83,18 +81,13 @@ class PoolStore:
         ]
         self._reserved = tuple(graph.geometry.reserved_fields)
 
-    def has(self, name: str) -> bool:
-        return name in self._dtypes
-
     def pool(self, layer: int, name: str) -> Array:
         return self._layers[layer][name]
 
-    def dtype(self, name: str) -> DType:
-        return self._dtypes[name]
-
-    def codes(self, name: str) -> PageCodes | None:
-        """Return how complete blocks of a field are kept, if not as ``dtype`` says."""
-        return self._codes.get(name)
+    def field(self, layer: int, name: str, blocks: Array, tail: Array | None = None) -> PagedField:
+        """Complete blocks of a field or a state variable, and an unfinished one behind them."""
+        pool, codes = self.pool(layer, name), self.codes.get(name)
+        return PagedField(self._namespace, pool, self.dtypes[name], blocks, tail, codes)
 
     def make_ready(self, plan: ExtendPlan) -> None:
         """Fresh pages start at initial values; copies bring tokens and what is known of them."""
@@ -112,15 +105,15 @@ class PoolStore:
     def write_tokens(self, layer: int, name: str, plan: ExtendPlan, values: Array) -> None:
         """Values [tokens, heads, width] at the places of the plan, rounded once."""
         xp = self._namespace.xp
-        stored = self._namespace.stored(values, self._dtypes[name])
-        blocks, offsets = (self._index(part) for part in (plan.blocks, plan.offsets))
+        stored = self._namespace.stored(values, self.dtypes[name])
+        blocks, offsets = (xp.asarray(part) for part in (plan.blocks, plan.offsets))
         self._layers[layer][name][:, blocks, offsets] = xp.permute_dims(stored, (1, 0, 2))
 
     def write_blocks(self, layer: int, name: str, blocks: Array, values: Array) -> None:
         """Values [heads or 1, blocks, r, c] of whole blocks, rounded once."""
         pool = self._layers[layer][name]
         shape = (pool.shape[0], blocks.shape[0], *pool.shape[2:])
-        stored = self._namespace.stored(values, self._dtypes[name])
+        stored = self._namespace.stored(values, self.dtypes[name])
         pool[:, blocks] = self._namespace.xp.broadcast_to(stored, shape)
 
     def block_bytes(self, names: Iterable[str], *, is_staged: bool = False) -> int:
@@ -128,11 +121,11 @@ class PoolStore:
         total = 0
         for name in names:
             rows, columns = map(int, self._layers[0][name].shape[2:])
-            codes = None if is_staged else self._codes.get(name)
+            codes = None if is_staged else self.codes.get(name)
             if codes is not None:
                 total += codes.page_bytes(rows, columns)
             else:
-                total += -(-rows * columns * self._dtypes[name].bits // 8)
+                total += -(-rows * columns * self.dtypes[name].bits // 8)
         return total
 
     def row_bytes(self, names: Iterable[str], num_tokens: int) -> int:
@@ -143,22 +136,18 @@ class PoolStore:
         return complete * self.block_bytes(wanted) + partial
 
     def snapshot(self) -> tuple[Mapping[str, Array], ...]:
-        return tuple(
-            {name: self._copy(pool) for name, pool in layer.items()} for layer in self._layers
-        )
+        return self._copied(self._layers)
 
     def restore(self, snapshot: tuple[Mapping[str, Array], ...]) -> None:
-        self._layers = [
-            {name: self._copy(pool) for name, pool in layer.items()} for layer in snapshot
-        ]
+        self._layers = [*self._copied(snapshot)]
+
+    def _copied(self, layers: Iterable[Mapping[str, Array]]) -> tuple[dict[str, Array], ...]:
+        xp = self._namespace.xp
+        return tuple(
+            {name: xp.asarray(pool, copy=True) for name, pool in layer.items()} for layer in layers
+        )
 
     def _blocks_of(self, pages: tuple[int, ...]) -> Array:
         per_page = self._paging.blocks_per_page
         first = np.array(pages, dtype=np.int64)[:, None] * per_page
-        return self._index((first + np.arange(per_page)).reshape(-1))
-
-    def _index(self, values: npt.NDArray[np.int64]) -> Any:
-        return self._namespace.xp.asarray(values)
-
-    def _copy(self, pool: Array) -> Array:
-        return self._namespace.xp.asarray(pool, copy=True)
+        return self._namespace.xp.asarray((first + np.arange(per_page)).reshape(-1))

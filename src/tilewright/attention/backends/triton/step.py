@@ -1,6 +1,6 @@
 """A decode step on a GPU: its launches and their memory as a plan, then run on torch tensors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from math import prod
@@ -12,7 +12,7 @@ from tilewright.attention.backends.generated import (
     chosen_arguments,
     run_text,
 )
-from tilewright.attention.codegen import Grid, Kernel, KernelFile, Merge, Scratch, ScratchAxis
+from tilewright.attention.codegen import Grid, Kernel, KernelFile, Merge, ScratchAxis
 from tilewright.attention.graph import DType
 from tilewright.errors import AttentionError, MissingExtraError
 
@@ -62,24 +62,27 @@ def plan(kernels: KernelFile, sizes: StepSizes) -> LaunchPlan:
         expected = f"one of {', '.join(sorted(MERGES))}"
         fix = "compile the flow for this backend"
         raise AttentionError(f"flow {kernels.flow!r}", f"a merge by {kernels.merge}", expected, fix)
-    parts = max(-(-sizes.max_pages // kernels.tiling.part_pages), 1)
-    arrays = (*kernels.scratch, *kernels.results)
-    buffers = tuple(_buffer(item, sizes, parts) for item in arrays)
-    return LaunchPlan(
-        tuple(Launch(kernel, _grid(kernel, sizes, parts)) for kernel in kernels.step),
-        buffers,
-        (
-            ("num_kv_heads", sizes.num_kv_heads),
-            ("num_blocks", sizes.num_blocks),
-            ("table_request", sizes.max_pages),
-            ("table_head", 0),
-            *(
-                stride
-                for item, buffer in zip(arrays, buffers, strict=True)
-                for stride in _strides(item, buffer)
-            ),
-        ),
-    )
+    rows, parts = sizes.num_rows, max(-(-sizes.max_pages // kernels.tiling.part_pages), 1)
+    leading = {
+        ScratchAxis.ROWS: (rows,),
+        ScratchAxis.PAGES: (rows, sizes.max_pages),
+        ScratchAxis.PARTS: (rows, parts),
+    }
+    numbers = {
+        "num_kv_heads": sizes.num_kv_heads,
+        "num_blocks": sizes.num_blocks,
+        "table_request": sizes.max_pages,
+        "table_head": 0,
+    }
+    buffers = []
+    for item in (*kernels.scratch, *kernels.results):
+        shape = (*leading[item.axis], *item.shape)
+        buffers.append(Buffer(item.name, shape, item.dtype))
+        numbers[f"{item.name}_row"] = prod(shape[1:])  # elements from a row to the next
+        if item.axis is ScratchAxis.PARTS:
+            numbers[f"{item.name}_member"] = prod(shape[2:])
+    launches = tuple(Launch(kernel, _grid(kernel, sizes, parts)) for kernel in kernels.step)
+    return LaunchPlan(launches, tuple(buffers), tuple(numbers.items()))
 
 
 def _grid(kernel: Kernel, sizes: StepSizes, parts: int) -> tuple[int, ...]:
@@ -95,25 +98,6 @@ def _grid(kernel: Kernel, sizes: StepSizes, parts: int) -> tuple[int, ...]:
             return rows, 1
         case _:
             return (rows,)
-
-
-def _strides(item: Scratch, buffer: Buffer) -> Iterator[tuple[str, int]]:
-    """Elements from a row to the next, and from a part of it to the next."""
-    yield f"{item.name}_row", prod(buffer.shape[1:])
-    if item.axis is ScratchAxis.PARTS:
-        yield f"{item.name}_member", prod(buffer.shape[2:])
-
-
-def _buffer(item: Scratch, sizes: StepSizes, parts: int) -> Buffer:
-    leading = {
-        ScratchAxis.ROWS: (sizes.num_rows,),
-        ScratchAxis.PAGES: (sizes.num_rows, sizes.max_pages),
-        ScratchAxis.PARTS: (sizes.num_rows, parts),
-    }[item.axis]
-    return Buffer(item.name, (*leading, *item.shape), item.dtype)
-
-
-_TORCH_NAMES = {DType.FLOAT8_E4M3: "float8_e4m3fn"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,9 +160,7 @@ def run(kernels: LoadedKernels, plan: LaunchPlan, arguments: Mapping[str, Any]) 
     device = arguments["q_in"].device
     memory = {
         item.name: torch.empty(
-            item.shape,
-            dtype=getattr(torch, _TORCH_NAMES.get(item.dtype, item.dtype.value)),
-            device=device,
+            item.shape, dtype=getattr(torch, item.dtype.array_name), device=device
         )
         for item in plan.buffers
     }

@@ -1,5 +1,6 @@
 """What an op may look at beside its operands, and what it counts, while a program runs."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -26,16 +27,13 @@ class Counters:
     """Rows are counted once for each query token, layer and KV head."""
 
     sparse_rows: int = 0
-    dense_rows: dict[str, int] = field(default_factory=dict)  # by reason: skipped, short, fits
+    dense_rows: Counter[str] = field(default_factory=Counter)  # by reason: skipped, short, fits
     pages_scored: int = 0
     pages_selected: int = 0  # by rows that selected; reserved ones included
     pages_read: int = 0
     nan_scores: int = 0
     reused_selections: int = 0
     num_bytes: ByteCounts = field(default_factory=ByteCounts)
-
-    def count_dense(self, reason: str) -> None:
-        self.dense_rows[reason] = self.dense_rows.get(reason, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,12 +94,7 @@ def _pool_pages(frame: Frame, op: page_axis.PoolPages, _types: Types, x: Array) 
     def pooled(part: Array) -> Array:
         window = range(-op.before, op.after + 1)
         shifted = xp.stack([_shifted(xp, part, offset, fill) for offset in window], axis=0)
-        if op.kind == Kind.MAX:
-            return xp.max(shifted, axis=0)
-        if op.kind == Kind.MIN:
-            return xp.min(shifted, axis=0)
-        total = tree_sum(xp, shifted, 0)[0]
-        return total if op.kind == Kind.SUM else total / _window_sizes(xp, op, part.shape[1])
+        return _over_first(xp, op.kind, shifted, _window_sizes(xp, op, part.shape[1]))[0]
 
     return _inside(x, frame.span(op.span), frame, pooled)
 
@@ -137,18 +132,21 @@ def _shift_pages(frame: Frame, op: page_axis.ShiftPages, _types: Types, x: Array
 def _across_heads(frame: Frame, op: page_axis.AcrossHeads, _types: Types, x: Array) -> Array:
     xp = frame.namespace.xp
     x = as_float(xp, x)
-    heads = frame.num_heads
-    x = xp.broadcast_to(x, (heads, *x.shape[1:]))
-    match op.kind:
+    x = xp.broadcast_to(x, (frame.num_heads, *x.shape[1:]))
+    return xp.broadcast_to(_over_first(xp, op.kind, x, frame.num_heads), x.shape)
+
+
+def _over_first(xp: Any, kind: Kind, x: Array, count: Array | int) -> Array:
+    """Reduce over the first axis, which stays; a mean divides by ``count``."""
+    match kind:
         case Kind.MAX:
-            found = xp.max(x, axis=0, keepdims=True)
+            return xp.max(x, axis=0, keepdims=True)
         case Kind.MIN:
-            found = xp.min(x, axis=0, keepdims=True)
+            return xp.min(x, axis=0, keepdims=True)
         case Kind.SUM:
-            found = tree_sum(xp, x, 0)
+            return tree_sum(xp, x, 0)
         case Kind.MEAN:
-            found = tree_sum(xp, x, 0) / heads
-    return xp.broadcast_to(found, x.shape)
+            return tree_sum(xp, x, 0) / count
 
 
 PAGE_AXIS: EvaluatorTable = {
