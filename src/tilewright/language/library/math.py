@@ -89,8 +89,8 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     known = known_where(condition, x, y)
     if known is not None:
         return known
-    values = program.block(x, y, "where"), program.block(y, x, "where")
-    return program.compute("where", (program.block(condition), *values))
+    operands = program.block(condition), program.block(x, y, "where"), program.block(y, x, "where")
+    return program.compute("where", operands)  # blocks are made in this order, which takes time
 
 
 def cast(
