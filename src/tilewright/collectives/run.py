@@ -41,9 +41,7 @@ def start_collective(
     lanes = frozenset(range(len(group.ranks[rank]))) if lanes is None else lanes
     shares = {piece: _by_lane(group, rank, piece, lanes) for piece in buffers.pieces}
     variants = _variants(call, shares.values())
-    plans = {
-        variant: checked_plan(choice.algorithm, call, variant) for variant in set(variants.values())
-    }
+    plans = {each: checked_plan(choice.algorithm, call, each) for each in set(variants.values())}
     edges = frozenset[Edge]().union(*(checked.plan.edges for checked in plans.values()))
     lane_of = {group.ranks[rank][lane]: lane for lane in variants}
     element_bits = message_dtype(call.operation, reduction, buffers.dtype).bits
@@ -74,13 +72,11 @@ def start_collective(
         neighbours=post,
         carries_data=carries_data,
     )
-    arguments = (
-        tuple(_argument(piece, lane_of) for piece in buffers.sources),
-        tuple(_argument(piece, lane_of) for piece in buffers.targets),
-        PerPe(jobs),
-        reduction.value,
-        call.num_ranks,
+    sources, targets = (
+        tuple(_argument(piece, lane_of) for piece in pieces)
+        for pieces in (buffers.sources, buffers.targets)
     )
+    arguments = (sources, targets, PerPe(jobs), reduction.value, call.num_ranks)
     pending = launch(driver, owner, collective, arguments, {}, options)
     if post is not None:
         book.note_launch(post, pending)

@@ -20,7 +20,7 @@ SHARES_AT, SHARES_WIDTH = 240, 400
 TIMES_AT, TIMES_WIDTH = 672, 140  # the figures stand behind their bars
 FASTER_AT = WIDTH - 16
 GROUP_GAP = 0.45  # in rows
-LEGEND_COLUMNS, LEGEND_ROW, LEGEND_WIDTH = 5, 24, 150
+LEGEND_COLUMNS, LEGEND_ROW, STAGE_WIDTH = 5, 24, 150
 
 
 def stage_names(steps: Sequence[ShownStep]) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def draw_stages(page: DecodePage) -> str:
             (legend_mark(shares, "s", COLOURS[stage_role(index)], markersize=12), name)
             for index, name in enumerate(names)
         ]
-        plot.legend(LABEL_AT, bottom + 16, legend, width=LEGEND_WIDTH, columns=LEGEND_COLUMNS)
+        plot.legend(LABEL_AT, bottom + 16, legend, width=STAGE_WIDTH, columns=LEGEND_COLUMNS)
         return plot.render()
 
 
@@ -77,7 +77,7 @@ def _pieces(step: ShownStep, names: Sequence[str]) -> list[tuple[float, str, str
     return found
 
 
-WIDTH, HEIGHT = 960, 420
+HEIGHT = 420
 LEGEND_AT, LEGEND_WIDTH = 744, 170
 LEAST_MARK, MORE_MARK = 9.0, 5.0  # a longer context has a larger mark
 

@@ -15,7 +15,7 @@ from tilewright.interop.kernbench.value import dtype_itemsize
 
 # ruff: noqa: ARG001 - signatures are those of KernBench; the engine has the machine
 
-WHERE = "install_ipcq"
+INSTALL = "install_ipcq"
 F16_BYTES = dtype_itemsize("f16")
 
 
@@ -53,8 +53,8 @@ def install_ipcq(
     algorithm = _algorithm(config, algo_module)
     grid = host.machine.grid
     size = config.get("world_size")
-    world = plan_world(WHERE, grid, host.device.sips, size, rank_to_pe, sips_first=False)
-    wiring = plan_wiring(WHERE, host.machine, algorithm, config, world)
+    world = plan_world(INSTALL, grid, host.device.sips, size, rank_to_pe, sips_first=False)
+    wiring = plan_wiring(INSTALL, host.machine, algorithm, config, world)
     return IpcqPlan(install_wiring(host, config, wiring))
 
 
@@ -81,7 +81,7 @@ def install_wiring(host: HostContext, config: AlgorithmConfig, wiring: Wiring) -
     return host.distributed.book.install(group, wiring.directions, (0,), options.spec(least))
 
 
-WHERE = "configure_sfr_intercube_multisip"
+INTERCUBE_SETUP = "configure_sfr_intercube_multisip"
 INTERCUBE = "kernbench.ccl.algorithms.intercube_allreduce"
 
 
@@ -98,6 +98,6 @@ def configure_sfr_intercube_multisip(
     config = AlgorithmConfig({**(merged or {}), "module": INTERCUBE}, "intercube", None)
     host = engine.host
     grid = host.machine.grid
-    world = plan_world(WHERE, grid, host.device.sips, None, sips_first=True)
-    wiring = plan_wiring(WHERE, host.machine, load_algorithm(config), config, world)
+    world = plan_world(INTERCUBE_SETUP, grid, host.device.sips, None, sips_first=True)
+    wiring = plan_wiring(INTERCUBE_SETUP, host.machine, load_algorithm(config), config, world)
     return IpcqPlan(install_wiring(host, config, wiring))
