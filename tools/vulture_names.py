@@ -301,7 +301,6 @@ _.active_parameters
 _.cancel
 _.customers
 _.failures_by_phase
-_.is_words
 _.kv_written
 _.loaded_bytes
 _.mean_queue
