@@ -194,6 +194,9 @@ def _buffers(owner: Deployments, group: Group, rank: int, call: Call, num_bytes:
             return Buffers(only_at(rank, own, ranks), pieces(ranks, part))
         case Operation.ALL_TO_ALL:
             return pairs_of(rank, pieces(ranks, part), pieces(ranks, part))
+        case Operation.BROADCAST:
+            whole = pieces(1, elements)
+            return Buffers(whole, (None,)) if rank == call.root else Buffers((None,), whole)
         case _:
             found = f"the operation {call.operation.value}"
             raise BenchError("collectives", found, "one that is measured", "name another")
