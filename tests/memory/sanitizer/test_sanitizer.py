@@ -9,9 +9,10 @@ from tilewright.machine.coords import PeCoord
 from tilewright.memory.address import MemoryKind, MemoryPlace, Segments
 from tilewright.memory.allocator import QuarantinedSpace
 from tilewright.memory.sanitizer.access import NOWHERE, Access, AccessKind, Launch
-from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings, Side
+from tilewright.memory.sanitizer.finding import Finding, FindingKind, Findings
 from tilewright.memory.sanitizer.sanitizer import Sanitizer
 from tilewright.memory.sanitizer.tensor import Region, TensorPart, WatchedTensor
+from tilewright.records.run.part import FlaggedAccess
 
 HERE = PeCoord(0, 0, 0)
 THERE = PeCoord(0, 0, 1)
@@ -209,8 +210,9 @@ def test_history_ends_when_the_host_has_waited_for_all() -> None:
 
 
 def finding(line: str, kind: FindingKind = FindingKind.RACE) -> Finding:
-    sides = (Side("load", "a", line, 1, 4), Side("store", "b", "b.py:1", 2, 4))
-    return Finding(kind, "x (f32[4])", "x[0]", 4, "why", sides)
+    load = FlaggedAccess(what="load", actor="a", line=line, at_ps=1, num_bytes=4)
+    store = FlaggedAccess(what="store", actor="b", line="b.py:1", at_ps=2, num_bytes=4)
+    return Finding(kind, "x (f32[4])", "x[0]", 4, "why", (load, store))
 
 
 def test_a_pair_of_lines_is_told_once_and_counted() -> None:

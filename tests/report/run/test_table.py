@@ -6,7 +6,7 @@ import pytest
 
 from tests.records.run_records import run_record
 from tilewright.records import LaunchRow, RunParts
-from tilewright.records.run.part import AccessSide, SanitizerFinding
+from tilewright.records.run.part import FlaggedAccess, SanitizerFinding
 from tilewright.report.run.table import run_view
 
 
@@ -79,8 +79,8 @@ def test_one_launch_needs_no_rows_and_unmeasured_ones_are_marked() -> None:
 
 
 def test_wrong_accesses_are_told_with_both_sides() -> None:
-    side = AccessSide(what="store", actor="program 0", line="k.py:3", at_ps=2_000, num_bytes=4)
-    late = AccessSide(what="load", actor="program 1", line="", at_ps=None, num_bytes=4)
+    side = FlaggedAccess(what="store", actor="program 0", line="k.py:3", at_ps=2_000, num_bytes=4)
+    late = FlaggedAccess(what="load", actor="program 1", line="", at_ps=None, num_bytes=4)
     found = SanitizerFinding(
         kind="race", tensor="x", element="x[0]", num_bytes=4, detail="no order", count=2,
         sides=(side, late),

@@ -6,6 +6,7 @@ from enum import Enum
 
 from tilewright.errors import SanitizerError
 from tilewright.memory.sanitizer.access import Access
+from tilewright.records.run.part import FlaggedAccess
 
 MAX_FINDINGS = 100
 
@@ -35,22 +36,6 @@ FIXES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One access of a finding."""
-
-    what: str
-    actor: str
-    line: str
-    at_ps: int | None  # None: it has not happened
-    num_bytes: int
-
-    def __str__(self) -> str:
-        time = "never served" if self.at_ps is None else f"at {self.at_ps} ps"
-        place = f", {self.line}" if self.line else ""
-        return f"{self.what} of {self.num_bytes} bytes by {self.actor}{place}, {time}"
-
-
-@dataclass(frozen=True, slots=True)
 class Finding:
     """One mistake: where in which tensor, who is involved, and how often lines did the same."""
 
@@ -59,7 +44,7 @@ class Finding:
     element: str  # the first that is hit, "x[3, 0]"
     num_bytes: int
     detail: str
-    sides: tuple[Side, ...]  # the access; of a race the earlier one and the later one
+    sides: tuple[FlaggedAccess, ...]  # the access; of a race the earlier one and the later one
     count: int = 1
 
     @property
@@ -80,9 +65,16 @@ class Finding:
         return "\n".join([head, *sides, f"  {self.detail}", f"  fix: {FIXES[self.kind]}"])
 
 
-def side_of(access: Access) -> Side:
+def side_of(access: Access) -> FlaggedAccess:
+    """Return what a finding says of an access."""
     at_ps = access.at_ps if access.at_ps >= 0 else None
-    return Side(access.kind.value, access.actor, access.line, at_ps, access.num_bytes)
+    return FlaggedAccess(
+        what=access.kind.value,
+        actor=access.actor,
+        line=access.line,
+        at_ps=at_ps,
+        num_bytes=access.num_bytes,
+    )
 
 
 @dataclass(eq=False)

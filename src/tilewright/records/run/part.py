@@ -98,14 +98,19 @@ class ChannelUse(Document):
     row_cycle_ps: NonNegativeInt = 0  # least time from one opening of a bank to the next
 
 
-class AccessSide(Document):
-    """One access of a finding."""
+class FlaggedAccess(Document):
+    """One access that a finding of the sanitizer names."""
 
     what: str
     actor: str
     line: str
     at_ps: NonNegativeInt | None  # None: it has not happened
     num_bytes: NonNegativeInt
+
+    def __str__(self) -> str:
+        time = "never served" if self.at_ps is None else f"at {self.at_ps} ps"
+        place = f", {self.line}" if self.line else ""
+        return f"{self.what} of {self.num_bytes} bytes by {self.actor}{place}, {time}"
 
 
 class SanitizerFinding(Document):
@@ -116,5 +121,5 @@ class SanitizerFinding(Document):
     element: str
     num_bytes: NonNegativeInt
     detail: str
-    sides: tuple[AccessSide, ...]  # of a race the earlier access and the later one
+    sides: tuple[FlaggedAccess, ...]  # of a race the earlier access and the later one
     count: PositiveInt  # of the same lines

@@ -26,7 +26,6 @@ from tilewright.records import (
 from tilewright.records.document import JsonScalar
 from tilewright.records.phases import PhaseSpread
 from tilewright.records.run.part import (
-    AccessSide,
     ChannelUse,
     PathTimes,
     ResourceUse,
@@ -129,8 +128,7 @@ def _verdict(execution: Execution, phases: PhaseSpread | None) -> tuple[dict[str
 
 
 def _finding(found: Finding) -> SanitizerFinding:
-    sides = tuple(map(AccessSide.of, found.sides))
-    return SanitizerFinding.of(found, kind=found.kind.value, sides=sides)
+    return SanitizerFinding.of(found, kind=found.kind.value)
 
 
 def _machine(request: RunRequest) -> MachineOfRun:
