@@ -29,14 +29,14 @@ def build_table(generators: Iterable[Generator]) -> Mapping[str, Generator]:
 GENERATORS = build_table(
     (
         Generator("engine", "engine programs, on both engines", run_engine_program, 500),
-        Generator("machine", "machine files", run_machine_file, 110),
-        Generator("topology", "topologies of KernBench", run_topology, 300),
-        Generator("ccl", "ccl.yaml", run_ccl_file, 300),
+        Generator("machine", "machine files", run_machine_file, 80),
+        Generator("topology", "topologies of KernBench", run_topology, 180),
+        Generator("ccl", "ccl.yaml", run_ccl_file, 240),
         Generator("flow", "flow files", run_flow_file, 120),
         Generator("program", "odd kernels and host calls", run_program_file, 90),
-        Generator("record", "records, states, selections", run_record, 500),
-        Generator("gguf", "GGUF models", run_gguf, 800),
-        Generator("safetensors", "safetensors models", run_safetensors, 800),
-        Generator("command", "command lines", run_command_line, 700),
+        Generator("record", "records, states, selections", run_record, 200),
+        Generator("gguf", "GGUF models", run_gguf, 250),
+        Generator("safetensors", "safetensors models", run_safetensors, 250),
+        Generator("command", "command lines", run_command_line, 240),
     )
 )
