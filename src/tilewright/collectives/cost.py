@@ -177,7 +177,7 @@ class LinkLoads:
         for turn, rank, peer in sent:
             mine, blocks, credits = own[turn, rank], self._blocks[turn], self._credits[turn]
             times = {
-                link: self._time(link, blocks[link], credits[link]) / mine[link]
+                link: self._time(self._load(link, blocks[link], credits[link])) / mine[link]
                 for link in self._way(lane, rank, peer).links
             }
             shares[turn, rank, peer] = Share(max(times.values()), self._exit(times))
@@ -200,13 +200,15 @@ class LinkLoads:
             for link, num_blocks in links.items():
                 blocks[link] += num_blocks
                 credits[link] += self._credits[turn][link]
-        times = (self._time(link, count, credits[link]) for link, count in blocks.items())
-        return max(times, default=Fraction(0)) / self._num_blocks
+        loads = {self._load(link, count, credits[link]) for link, count in blocks.items()}
+        return max(map(self._time, loads), default=Fraction(0)) / self._num_blocks
 
-    def _time(self, link: int, num_blocks: int, num_credits: int) -> Fraction:
-        """Of a byte of every block, and of the credits; lanes that are not counted share it."""
+    def _load(self, link: int, num_blocks: int, num_credits: int) -> _Load:
         wire = self._machine.links[link]
-        load = _Load(wire.kind, wire.bytes_per_us, num_blocks, num_credits)
+        return _Load(wire.kind, wire.bytes_per_us, num_blocks, num_credits)
+
+    def _time(self, load: _Load) -> Fraction:
+        """Of a byte of every block, and of the credits; lanes that are not counted share it."""
         if load not in self._times:
             factor = self._share if load.kind is LinkKind.FABRIC else Fraction(1)
             blocks = load.num_blocks + self._credit * load.num_credits

@@ -1,7 +1,6 @@
 """The one public simulator object, over either core: checks what goes in, names what went wrong."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -130,8 +129,10 @@ class Engine:
         self._check_usable()
         numbers, each = self._layout.resolve_route(servers, channels)
         self._layout.note_route(numbers)
-        with self._faults():
+        try:
             return self.core.add_route(numbers, each)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
 
     def add_signal(self, name: str) -> int:
         """Returns its number. Names are unique."""
@@ -149,8 +150,10 @@ class Engine:
         """
         self._check_usable()
         self._layout.check_signal(signal)
-        with self._faults():
+        try:
             self.core.remove_signal(signal)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
         self._layout.forget_signal(signal)
 
     def add_gate(self, packets: int) -> int:
@@ -292,8 +295,10 @@ class Engine:
         self._check_usable()
         self._layout.check_signal(signal)
         check_integer("raise_signal", "amount", amount, 1, MAX_PS)
-        with self._faults():
+        try:
             self.core.raise_signal(signal, amount)
+        except CoreFault as fault:
+            raise self._translated(fault) from None
 
     def signal_value(self, signal: int) -> int:
         self._layout.check_signal(signal)
@@ -457,14 +462,6 @@ class Engine:
         violation = self.core.first_violation()
         if violation is not None:
             raise error_of_violation(violation, self._layout.names, self.now_ps)
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        """Raise faults of the core as errors that a user reads."""
-        try:
-            yield
-        except CoreFault as fault:
-            raise self._translated(fault) from None
 
     def _translated(self, fault: CoreFault) -> Exception:
         """The error that a user reads; a fault that leaves work half done stops the engine."""

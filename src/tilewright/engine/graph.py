@@ -93,8 +93,9 @@ class TaskGraph:
         self.rows.append(
             (TRANSFER, route, num_bytes, delay_ps, effect, tag, after, waits, raises, NO_EFFECT, ())
         )
-        self.size += 1
-        return self.size - 1
+        number = self.size
+        self.size = number + 1
+        return number
 
     def exchange(
         self,
@@ -131,8 +132,9 @@ class TaskGraph:
             (EXCHANGE, round_trip, num_bytes, delay_ps, effect, tag, after, waits, raises,
              served_effect, segments)
         )  # fmt: skip
-        self.size += 1
-        return self.size - 1
+        number = self.size
+        self.size = number + 1
+        return number
 
     def hold(
         self,
@@ -153,8 +155,9 @@ class TaskGraph:
         self.rows.append(
             (HOLD, route, hold_ps, delay_ps, effect, tag, after, waits, raises, NO_EFFECT, ())
         )
-        self.size += 1
-        return self.size - 1
+        number = self.size
+        self.size = number + 1
+        return number
 
     def timer(
         self,
@@ -169,8 +172,9 @@ class TaskGraph:
             raise self._frozen()
         lists = self._as_tuples(after, waits, raises)
         self.rows.append((TIMER, 0, 0, delay_ps, effect, 0, *lists, NO_EFFECT, ONE_SEGMENT))
-        self.size += 1
-        return self.size - 1
+        number = self.size
+        self.size = number + 1
+        return number
 
     def earlier(self, task_id: int) -> int:
         """A stand-in for a task of any owner, submitted before this graph and known by its id.
@@ -181,8 +185,9 @@ class TaskGraph:
         if self._core is not None:
             raise self._frozen()
         self.rows.append((EARLIER, 0, task_id, 0, NO_EFFECT, 0, (), (), (), NO_EFFECT, ()))
-        self.size += 1
-        return self.size - 1
+        number = self.size
+        self.size = number + 1
+        return number
 
     def transfers(
         self, routes: Integers, *, num_bytes: Integers, delays_ps: Integers, effects: Integers
