@@ -33,6 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what collection made out of garbage collections: looking at it takes a second of each."""
+    """Keep what collection made out of garbage collections, each of which would look at it."""
     gc.collect()
     gc.freeze()
