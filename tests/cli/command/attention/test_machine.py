@@ -60,8 +60,8 @@ def test_a_saved_selection_is_read_again(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "pages.json"
-    first = run_json(capsys, *SMALL, "--save-selection", str(file))
-    again = run_json(capsys, *SMALL, "--selection", str(file))
+    first = run_json(capsys, *SMALL, "--phases", "2", "--save-selection", str(file))
+    again = run_json(capsys, *SMALL, "--phases", "2", "--selection", str(file))
     assert again["selection"] == "recorded"
     assert again["sparse"]["latency_ps"] == first["sparse"]["latency_ps"]
     assert main([*SMALL, "--page-size", "8", "--selection", str(file)]) == 2
@@ -69,7 +69,7 @@ def test_a_saved_selection_is_read_again(
 
 
 def test_a_tuned_tiling_stands_in_the_record(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run_json(capsys, *SMALL, "--tune")
+    found = run_json(capsys, *SMALL, "--phases", "2", "--tune")
     assert found["values_ok"] is True
     assert found["notes"][0].startswith("tiling: best of ")
 
