@@ -104,6 +104,7 @@ def test_programs_of_a_large_grid_take_no_space_before_they_run() -> None:
 
 ENDLESS = dedent(
     """
+    import gc
     import resource
     import tilewright.language as tl
     from tilewright.engine.spec import Limits
@@ -138,6 +139,7 @@ ENDLESS = dedent(
             torch.launch(kernel, a)
         except LimitError as error:
             print(error.found)
+        gc.collect()  # the device that an error has ended
 
     run(hold)
     with open("/proc/self/statm") as file:
