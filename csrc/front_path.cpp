@@ -249,7 +249,7 @@ int64_t PathFinder::look_up(int64_t first_page, int64_t last_page, const Asker& 
     return walk;
 }
 
-// As Mmu.look_up of device/dma.py.
+// As Mmu.look_up of device/mmu.py.
 int64_t PathFinder::look_up(int64_t page, const Asker& by) {
     static PyObject* to_end = PyUnicode_InternFromString("move_to_end");
     const Ref key = checked(PyLong_FromLongLong(page));

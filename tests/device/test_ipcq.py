@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.device.build import build_device
-from tilewright.device.command import build_pe
 from tilewright.device.ipcq import RingKind, RingPool, RingSpec, check_room
+from tilewright.device.pe import build_pe
 from tilewright.engine.core import EXCHANGE, HOLD, TRANSFER
 from tilewright.errors import DeviceError
 from tilewright.machine import PeCoord, build_machine, parse_machine

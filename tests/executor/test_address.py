@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.language.bed import Bed
 from tilewright import language as tl
-from tilewright.device.dma import ChannelDeal, Mmu, Walk
+from tilewright.device.dma import ChannelDeal
+from tilewright.device.mmu import Mmu, Walk
 from tilewright.executor.address import Translator
 from tilewright.executor.layout import layout_of
 from tilewright.executor.order import Span

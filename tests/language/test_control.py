@@ -7,7 +7,7 @@ import pytest
 from tests.language.bed import Bed
 from tilewright import language as tl
 from tilewright.errors import KernelError
-from tilewright.executor.order import Stream
+from tilewright.executor.stream import Stream
 
 
 def run(kernel: Any, *values: Any) -> None:

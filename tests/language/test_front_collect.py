@@ -12,7 +12,8 @@ import pytest
 from tests.kinds import needs_both_engines
 from tests.language.bed import Bed
 from tilewright import language as tl
-from tilewright.device.dma import ChannelDeal, Mmu
+from tilewright.device.dma import ChannelDeal
+from tilewright.device.mmu import Mmu
 from tilewright.engine import EngineKind
 from tilewright.executor.program import running_program
 from tilewright.machine.spec import MmuSpec

@@ -34,7 +34,7 @@ class Listener(Protocol):
 
 
 ListenersOf = Callable[[Device], tuple[Sequence[Listener], Any]]
-"""Who looks on, given the device; and what watches commands, or None."""
+"""A function from a device to its listeners, and to what watches commands (or None)."""
 
 
 class Listeners:

@@ -20,8 +20,8 @@ from enum import Enum
 from typing import assert_never
 
 from tilewright.device.build import Device
-from tilewright.device.command import Pe
 from tilewright.device.dma import Access, Channel
+from tilewright.device.pe import Pe
 from tilewright.engine import ServerSpec
 from tilewright.engine.core import (
     EXCHANGE,

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.device.dma import Access, ChannelDeal, Mmu, Walk
+from tilewright.device.dma import Access, ChannelDeal
+from tilewright.device.mmu import Mmu, Walk
 from tilewright.errors import AddressError
 from tilewright.executor.layout import Layout
 from tilewright.executor.order import Span

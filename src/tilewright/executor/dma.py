@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.device.dma import Access, Walk
+from tilewright.device.dma import Access
+from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_EFFECT, NO_ROOM, NO_VALUE, IssuedAccess
 from tilewright.errors import AddressError
 from tilewright.executor.address import Piece, aligned, items_of

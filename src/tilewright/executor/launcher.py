@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewright.device.command import CommandPath, Pe
-from tilewright.device.dma import Access, ChannelDeal, Mmu, num_channels
+from tilewright.device.command import CommandPath
+from tilewright.device.dma import Access, ChannelDeal, num_channels
 from tilewright.device.ipcq import Ring, RingPool, check_room
+from tilewright.device.mmu import Mmu
+from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.errors import KernelError
 from tilewright.executor.address import Translator
@@ -18,11 +20,11 @@ from tilewright.executor.effect import EffectLog
 from tilewright.executor.error import explained
 from tilewright.executor.kernel_program import program_class
 from tilewright.executor.neighbour import Neighbours
-from tilewright.executor.order import Stream
 from tilewright.executor.post import Post, build_post
 from tilewright.executor.program import Program
 from tilewright.executor.run import Memory, Run, Terms
 from tilewright.executor.sanitize.program import WatchedProgram, tagged_arguments, watch_launch
+from tilewright.executor.stream import Stream
 from tilewright.language.executor import enter_program
 from tilewright.language.kernel import Kernel, seen_by
 from tilewright.machine.coords import PeCoord

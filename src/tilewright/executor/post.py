@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from tilewright.device.command import Pe
 from tilewright.device.ipcq import Ring, RingKind
+from tilewright.device.pe import Pe
 from tilewright.errors import DeadlockError, KernelError, MessageError
 from tilewright.executor.neighbour import Neighbours, Place
-from tilewright.executor.order import Stream
+from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.front import Node
 from tilewright.machine.coords import PeCoord

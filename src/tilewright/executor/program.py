@@ -14,9 +14,10 @@ from tilewright.engine.spec import limit_error
 from tilewright.errors import TileRoomError
 from tilewright.executor.address import Translator
 from tilewright.executor.error import held_text
-from tilewright.executor.order import AccessOrder, Stream
+from tilewright.executor.order import AccessOrder
 from tilewright.executor.poll import note_wait
 from tilewright.executor.run import Plan, ProgramTitle, Run
+from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.dtype import DType
 from tilewright.language.eager import array_function

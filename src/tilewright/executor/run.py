@@ -9,15 +9,16 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tilewright.device.build import Device
-from tilewright.device.command import Pe
-from tilewright.device.dma import Access, Walk
+from tilewright.device.dma import Access
+from tilewright.device.mmu import Walk
+from tilewright.device.pe import Pe
 from tilewright.engine.hub import Hub
 from tilewright.engine.spec import EngineKind, Limits, limit_error
 from tilewright.errors import KernelError
 from tilewright.executor.effect import EffectLog, Storage
 from tilewright.executor.neighbour import Neighbours
-from tilewright.executor.order import Stream
 from tilewright.executor.post import Post
+from tilewright.executor.stream import Stream
 from tilewright.language.block_type import BlockType
 from tilewright.language.kernel import Kernel
 from tilewright.language.meaning import MEANINGS

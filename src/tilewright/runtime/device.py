@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tilewright.device.build import Device, build_device
 from tilewright.device.command import CommandPath
-from tilewright.device.dma import Mmu
+from tilewright.device.mmu import Mmu
 from tilewright.engine import AUTO, Auto, Engine, EngineKind
 from tilewright.engine.fault import first_line
 from tilewright.engine.hub import Hub

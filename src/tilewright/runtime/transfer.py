@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.device.dma import Access, Mmu
+from tilewright.device.dma import Access
+from tilewright.device.mmu import Mmu
 from tilewright.engine import TaskGraph
 from tilewright.engine.core import NO_EFFECT
 from tilewright.errors import TilewrightError

@@ -22,7 +22,6 @@ from tilewright.executor.effect import WatchedEffectLog
 from tilewright.executor.launcher import Launcher, Share, check_pes
 from tilewright.executor.layout import bytes_of_elements, elements_of_bytes, item_bits
 from tilewright.executor.neighbour import Neighbours
-from tilewright.executor.order import Stream
 from tilewright.executor.quiet import quiet_values
 from tilewright.executor.run import (
     Counters,
@@ -32,6 +31,7 @@ from tilewright.executor.run import (
     checked_grid,
     dealt,
 )
+from tilewright.executor.stream import Stream
 from tilewright.language.dtype import DType, dtype_of
 from tilewright.language.kernel import ArrayArgument, DescriptorArgument, checked_arguments
 from tilewright.language.triton.adaptor import adapt_argument, adapt_kernel

@@ -11,7 +11,7 @@ Route = tuple[int, ...]  # of wires, by their numbers
 
 @dataclass(frozen=True, slots=True)
 class LinkGraph:
-    """What bounds are counted on: links from a node to another, with the rate of each."""
+    """Links from one node to another, with the rate of each, on which bounds are counted."""
 
     num_nodes: int
     links: tuple[tuple[int, int, int], ...]

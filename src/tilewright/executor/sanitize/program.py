@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tilewright.device.dma import Walk
+from tilewright.device.mmu import Walk
 from tilewright.engine.core import NO_ROOM, NO_VALUE, IssuedAccess, IssuedStep
 from tilewright.errors import AddressError, InternalError
 from tilewright.executor.address import Piece

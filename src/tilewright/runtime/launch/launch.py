@@ -13,7 +13,8 @@ from tilewright.executor.run import Counters, Replicated, Run, Terms
 from tilewright.machine.coords import PeCoord
 from tilewright.runtime.driver import Driver
 from tilewright.runtime.host_watch import check_host_call
-from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, Placed, bind, place
+from tilewright.runtime.launch.bind import Binding, LaunchOptions, LaunchOwner, bind
+from tilewright.runtime.launch.place import Placed, place
 from tilewright.runtime.launch.send import LaunchGate, place_rings, send
 from tilewright.runtime.request import LaunchReport, Request
 

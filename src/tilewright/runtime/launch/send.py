@@ -9,8 +9,8 @@ from tilewright.device.ipcq import RingKind, RingSpec
 from tilewright.engine import TaskGraph
 from tilewright.executor.launcher import Share
 from tilewright.executor.neighbour import Neighbours
-from tilewright.executor.order import Stream
 from tilewright.executor.run import Terms
+from tilewright.executor.stream import Stream
 from tilewright.machine.coords import PeCoord
 from tilewright.machine.node import place_name
 from tilewright.memory.address import MemoryKind, MemoryPlace

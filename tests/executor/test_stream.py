@@ -6,7 +6,7 @@ import pytest
 from tests.kinds import every_engine
 from tilewright import language as tl
 from tilewright.engine import EngineKind
-from tilewright.executor import order
+from tilewright.executor import stream
 from tilewright.executor.program import Program
 from tilewright.machine import build_machine, parse_machine
 from tilewright.runtime.workspace import Workspace
@@ -30,7 +30,7 @@ def test_how_far_a_program_runs_ahead_changes_no_time(
     x = np.arange(8 * block, dtype=np.float32)
     found = []
     for piece_commands in (1, 1024, 10**9):
-        monkeypatch.setattr(order, "PIECE_COMMANDS", piece_commands)
+        monkeypatch.setattr(stream, "PIECE_COMMANDS", piece_commands)
         workspace = Workspace(machine)
         inputs, out = workspace.place(x, pes), workspace.place(np.zeros(2 * block, np.float32), pes)
         result = workspace.launch(accumulate, inputs, out, rounds, block, grid=(2,), pes=pes)
@@ -65,13 +65,13 @@ def test_a_value_that_follows_from_others_is_not_waited_for_and_changes_no_time(
     counts = np.array([7, 2, 9, 4, 3, 8], np.int32)
     x = np.arange(512, dtype=np.float32)
     waits: list[int] = []
-    wait = order.Stream.wait
+    wait = stream.Stream.wait
 
-    def counted(self: order.Stream, task: int, what: Any) -> None:
+    def counted(self: stream.Stream, task: int, what: Any) -> None:
         waits[-1] += 1
         wait(self, task, what)
 
-    monkeypatch.setattr(order.Stream, "wait", counted)
+    monkeypatch.setattr(stream.Stream, "wait", counted)
     found = []
     for runs_ahead in (True, False):
         with monkeypatch.context() as patch:

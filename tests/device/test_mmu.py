@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.device.dma import Mmu, Walk
+from tilewright.device.mmu import Mmu, Walk
 from tilewright.engine.core import NO_WALK
 from tilewright.errors import PageFaultError, RegistryError
 from tilewright.machine.spec import MmuSpec
